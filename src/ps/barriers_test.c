@@ -347,6 +347,8 @@ static void trouble__of_the_disk_ends_what_waits(void **state)
 	assert_refused(0, 0, KV_REFUSED_DISK, KV_BARRIER,
 		       "table emb: the server cannot write its log: No space left on device");
 	assert_int_equal(test.refusal[0].number, 5);
+	assert_int_equal(test.its[0].barrier, 4); /* R-KV-14 */
+	assert_int_equal(test.its[1].barrier, 6);
 }
 
 /* What was refused for it is told of it, though it may be over by then. */

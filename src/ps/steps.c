@@ -40,10 +40,9 @@ static void refuse(struct ps_server *server, struct ps_hosted *hosted,
 	const struct kv_message what = { .type = KV_BARRIER,
 					 .table = hosted->number,
 					 .number = action->number };
-	struct ps_conn *conn = hosted->worker[action->worker].conn;
 
-	if (action->verdict != SERVER_KV_NO_DISK || !conn->is_ending)
-		ps_verdict_say(server, hosted, conn, &what, action->verdict, action->other);
+	ps_verdict_say(server, hosted, hosted->worker[action->worker].conn, &what, action->verdict,
+		       action->other);
 }
 
 /* What the worker had before is not listened to any more. */
@@ -172,15 +171,17 @@ void ps_steps_left(struct ps_server *server, struct ps_hosted *hosted, uint16_t 
 
 void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted)
 {
-	struct server_kv_event event = { .type = SERVER_KV_HEARD };
+	for (uint16_t i = 0; i < hosted->table->shape.workers; i++) {
+		const struct ps_conn *conn = hosted->worker[i].conn;
 
-	for (; event.worker < hosted->table->shape.workers; event.worker++) {
-		const struct ps_conn *conn = hosted->worker[event.worker].conn;
-
-		if (!server_kv_doubts(&hosted->table->kv, event.worker) || conn->is_gone)
+		if (conn && conn->is_ending)
+			ps_step(server, hosted, NULL,
+				&(struct server_kv_event){ .type = SERVER_KV_ENDS, .worker = i });
+		if (!server_kv_doubts(&hosted->table->kv, i) || conn->is_gone)
 			continue;
-		event.now_ns = conn->heard_ns;
-		ps_step(server, hosted, NULL, &event);
+		ps_step(server, hosted, NULL,
+			&(struct server_kv_event){
+				.type = SERVER_KV_HEARD, .worker = i, .now_ns = conn->heard_ns });
 	}
 	ps_step(server, hosted, NULL,
 		&(struct server_kv_event){ .type = SERVER_KV_TIME,

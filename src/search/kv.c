@@ -9,11 +9,19 @@
 
 static const uint64_t TICK_NS = 4000000000, FIRST_NS = 1000000000;
 
-enum what { OPEN, OPEN_NEW, LOSE, END, LEAVE, HEARD, TURN, TROUBLE, TICK, BARRIER };
+enum what { OPEN, OPEN_NEW, LOSE, ENDS, END, LEAVE, HEARD, TURN, TROUBLE, TICK, BARRIER };
 static const char *const words[] = {
-	"comes back", "begins anew", "has lost its connection", "is known to have gone",
-	"leaves",     "is heard",    "the server looks",        "the disk fails for a look",
-	"4 s pass",   "barrier",
+	"comes back",
+	"begins anew",
+	"has lost its connection",
+	"is told that this ends",
+	"is known to have gone",
+	"leaves",
+	"is heard",
+	"the server looks",
+	"the disk fails for a look",
+	"4 s pass",
+	"barrier",
 };
 
 /* The next move after `last`; UINT64_MAX: there is none. */
@@ -76,6 +84,11 @@ static bool is_done(const struct kv_config *config, struct server_kv_model *mode
 		if (is_here)
 			server_kv_model_lose(model, worker);
 		return is_here && config->has_losses;
+	case ENDS:
+		if (!is_here || !it->asked || !config->has_trouble)
+			return false;
+		server_kv_model_ends(model, worker);
+		return true;
 	case END:
 		if (!it->link)
 			return false;

@@ -217,6 +217,7 @@ static void take(struct server_kv *kv, const struct server_kv_event *open,
 	worker->staleness = open->staleness;
 	worker->is_waiting = false;
 	worker->is_lost = false;
+	worker->is_ending = false;
 	worker->gone_ns = 0;
 }
 
@@ -247,6 +248,7 @@ static void end(struct server_kv *kv, const struct server_kv_event *event)
 		server_kv_forget(kv, worker);
 	worker->link = 0;
 	worker->is_lost = false;
+	worker->is_ending = false;
 	worker->is_waiting = false;
 	worker->gone_ns = server_kv_is_member(kv, event->worker) ? event->now_ns : 0;
 }
@@ -369,6 +371,9 @@ void server_kv_step(struct server_kv *kv, const struct server_kv_event *event,
 		break;
 	case SERVER_KV_LOST:
 		kv->worker[event->worker].is_lost = true;
+		break;
+	case SERVER_KV_ENDS:
+		kv->worker[event->worker].is_ending = true;
 		break;
 	case SERVER_KV_END:
 		end(kv, event);

@@ -45,7 +45,7 @@ struct server_kv_worker {
 	uint8_t mode;       /* enum server_kv_mode; as it has said in OPEN */
 	uint8_t is_waiting; /* its barrier has not been answered */
 	uint8_t is_lost;    /* its connection is over, and END comes */
-	uint8_t reserved;
+	uint8_t is_ending;  /* it hears nothing more on its connection, which ends */
 };
 
 struct server_kv {
@@ -92,6 +92,7 @@ enum server_kv_event_type {
 	SERVER_KV_BEGIN,     /* after all replays */
 	SERVER_KV_TO_OPEN,   /* server_kv_may_open has said yes */
 	SERVER_KV_LOST,      /* the worker's connection is over; END comes */
+	SERVER_KV_ENDS,      /* its last words were said to it */
 	SERVER_KV_END,       /* it has been closed */
 	SERVER_KV_LEAVE,     /* `number`: the step that is under way has something */
 	SERVER_KV_BARRIER,   /* number */

@@ -26,8 +26,10 @@ static void event_take(uint32_t what, uint32_t how)
 		server_kv_model_end(&model, worker);
 	else if (it->is_lost)
 		return;
-	else if (what % 8 == 4)
+	else if (what % 8 == 4 && how % 2)
 		server_kv_model_lose(&model, worker);
+	else if (what % 8 == 4)
+		server_kv_model_ends(&model, worker);
 	else if (what % 8 == 5 && how % 2)
 		server_kv_model_heard(&model, worker);
 	else if (it->is_leaving)

@@ -22,6 +22,7 @@ struct server_kv_seen {
 	uint64_t joined_ns, gone_ns;
 	bool is_lost;
 	bool is_leaving; /* it has said so on this connection, and is not listened to any more */
+	bool is_ending;  /* it hears nothing more there, either */
 };
 
 /* Flat but for pointers into itself: zeros where it is kept (server_kv_model_lay), and no padding that is not zero. */
@@ -148,6 +149,7 @@ static inline void model_act(struct server_kv_model *model, const struct server_
 		break;
 	case SERVER_KV_DO_REFUSE:
 		SERVER_KV_MODEL_CHECK(it->link && (it->is_lost || it->asked == action->number));
+		SERVER_KV_MODEL_CHECK(!it->is_ending || action->verdict != SERVER_KV_NO_DISK);
 		if (action->verdict != SERVER_KV_NO_DISK)
 			SERVER_KV_MODEL_CHECK(
 				model_has_gone(model, &model->seen[action->other], it));
@@ -252,7 +254,7 @@ static inline bool server_kv_model_open(struct server_kv_model *model, uint16_t 
 	model_step(model, &open);
 	it->link = open.link;
 	it->is_lost = false;
-	it->is_leaving = false;
+	it->is_leaving = it->is_ending = false;
 	for (uint32_t i = 0; i < model->table.workers && ends; i++) {
 		model->seen[i].came = 0;
 		model->seen[i].doubt_ns = 0;
@@ -286,6 +288,14 @@ static inline void server_kv_model_lose(struct server_kv_model *model, uint16_t 
 	model->seen[worker].is_lost = true;
 }
 
+static inline void server_kv_model_ends(struct server_kv_model *model, uint16_t worker)
+{
+	struct server_kv_event event = model_event(model, SERVER_KV_ENDS, worker);
+
+	model_step(model, &event);
+	model->seen[worker].is_leaving = model->seen[worker].is_ending = true;
+}
+
 static inline void server_kv_model_end(struct server_kv_model *model, uint16_t worker)
 {
 	struct server_kv_seen *it = &model->seen[worker];
@@ -295,7 +305,7 @@ static inline void server_kv_model_end(struct server_kv_model *model, uint16_t w
 	if (it->doubt_ns)
 		model_forget(model, it);
 	it->link = it->asked = 0;
-	it->is_lost = false;
+	it->is_lost = it->is_ending = false;
 	it->gone_ns = model_is_member(it) ? model->now_ns : 0;
 }
 
@@ -332,7 +342,7 @@ static inline void server_kv_model_turn(struct server_kv_model *model, enum serv
 
 		if (!it->asked || it->is_lost) /* it says that again on another connection */
 			continue;
-		SERVER_KV_MODEL_CHECK(disk == SERVER_KV_WELL);
+		SERVER_KV_MODEL_CHECK(disk == SERVER_KV_WELL || it->is_ending);
 		SERVER_KV_MODEL_CHECK(model_due_of(model, it) <= model->passed);
 		SERVER_KV_MODEL_CHECK(it->asked > model->passed);
 		for (uint32_t k = 0; k < model->table.workers; k++)

@@ -152,11 +152,12 @@ static struct server_kv_action *refuse(struct server_kv *kv, uint16_t worker,
 	return action;
 }
 
-/* As a batch is refused: a worker must not wait without a word for a record that cannot be written. */
+/* As a batch is refused: a worker must not wait without a word for a record that cannot be written. Who hears nothing more
+ * has come as far as it has. */
 static void disk_look(struct server_kv *kv, struct server_kv_actions *actions)
 {
 	for (uint16_t i = 0; i < workers_of(kv); i++) {
-		if (!kv->worker[i].link || !kv->worker[i].is_waiting)
+		if (!kv->worker[i].link || !kv->worker[i].is_waiting || kv->worker[i].is_ending)
 			continue;
 		refuse(kv, i, SERVER_KV_NO_DISK, actions);
 		server_kv_forget(kv, &kv->worker[i]); /* R-KV-14 */

@@ -194,6 +194,22 @@ static void trouble__of_the_disk_ends_what_waits(void **state)
 	assert_int_equal(test.worker[1].barrier, 6);
 }
 
+static void trouble__of_the_disk_is_nothing_to_one_that_hears_nothing_more(void **state)
+{
+	(void)state;
+	come(0, 5);
+	step(event_of(SERVER_KV_ENDS, 0));
+	turn(SERVER_KV_TROUBLED);
+	assert_did("");
+	assert_int_equal(test.worker[0].barrier, 5);
+	step(event_of(SERVER_KV_END, 0));
+	assert_false(test.worker[0].is_ending);
+	step(open_of(0, 5));
+	step(event_of(SERVER_KV_ENDS, 0));
+	step(open_of(0, 5)); /* it is of that connection alone */
+	assert_false(test.worker[0].is_ending);
+}
+
 static void longest__has_waited_since_it_was_seen(void **state)
 {
 	(void)state;
@@ -223,6 +239,7 @@ int main(void)
 		T(gone__for_too_long_is_told_to_those_that_wait),
 		T(gone__is_nobody_who_has_left),
 		T(trouble__of_the_disk_ends_what_waits),
+		T(trouble__of_the_disk_is_nothing_to_one_that_hears_nothing_more),
 		T(longest__has_waited_since_it_was_seen),
 #undef T
 	};
