@@ -40,7 +40,7 @@ static uint64_t move_after(const struct server_kv_model *model, uint64_t last)
 	return next;
 }
 
-/* Joins and leaves by their order alone; not when somebody came in place of another. */
+/* Joins and leaves by their order alone; not when somebody came in place of another, nor on the how manieth connection. */
 static void normalise(struct server_kv_model *model)
 {
 	uint64_t rank = 0, next;
@@ -56,6 +56,8 @@ static void normalise(struct server_kv_model *model)
 					*at[k] = rank;
 		}
 	}
+	for (uint32_t i = 0; i < model->table.workers; i++)
+		model->worker[i].link = model->seen[i].link = model->seen[i].link != 0;
 	model->kv.moves = model->moves = rank;
 	model->kv.spends_ns = 0;
 }

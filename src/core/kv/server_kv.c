@@ -77,7 +77,8 @@ void server_kv_void(struct server_kv *kv, struct server_kv_actions *actions)
 
 /* ---- OPEN ---- */
 
-/* R-KV-6: else one word would be the last that this worker could ever say, after restarts too. */
+/* R-KV-6: else one word would be the last that this worker could ever say, after restarts too. What comes late on a
+ * connection that a process has given up must not end the one that it has now. */
 enum server_kv_verdict server_kv_is_due(const struct server_kv *kv,
 					const struct server_kv_event *open)
 {
@@ -85,6 +86,8 @@ enum server_kv_verdict server_kv_is_due(const struct server_kv *kv,
 
 	if (open->incarnation < had)
 		return SERVER_KV_LOWER;
+	if (open->incarnation == had && kv->worker[open->worker].link > open->link)
+		return SERVER_KV_TAKEN;
 	if (open->incarnation > open->wall_ns + AHEAD_NS && open->incarnation - had > 1)
 		return SERVER_KV_AHEAD;
 	return open->disk == SERVER_KV_DELETED ? SERVER_KV_NO_DISK : SERVER_KV_YES;

@@ -31,9 +31,10 @@ enum server_kv_presence {
 /* Memory lent by the caller; zeros at first. */
 struct server_kv_worker {
 	uint64_t joined, left; /* of all that joined and left, in which order; 0: never */
-	uint64_t link;         /* the connection that has opened the table for it; 0: none */
-	uint64_t barrier;      /* the last that it has come to, */
-	uint64_t answered;     /* and the last that it has been answered */
+	uint64_t
+		link; /* the connection that has opened the table for it, numbered as they came; 0: none */
+	uint64_t barrier;  /* the last that it has come to, */
+	uint64_t answered; /* and the last that it has been answered */
 	uint64_t
 		waits_ns; /* since then, and since the last answer; 0: server_kv_longest has not seen it yet */
 	/* R-KV-11: since then it is not sure that it is still there, and its barrier does not count; 0: it is */

@@ -231,14 +231,14 @@ static inline bool server_kv_model_open(struct server_kv_model *model, uint16_t 
 {
 	struct server_kv_seen *it = &model->seen[worker];
 	struct server_kv_event open = model_event(model, SERVER_KV_TO_OPEN, worker);
-	uint64_t link = 1 + 2ull * worker, incarnation = it->incarnation + is_new;
+	uint64_t incarnation = it->incarnation + is_new;
 	bool ends = is_new && model->kv.is_sync && model_is_member(it);
 	enum server_kv_verdict verdict;
 	uint16_t other;
 
 	open.incarnation = incarnation;
 	open.mode = model->kv.is_sync ? SERVER_KV_SYNC : SERVER_KV_BOUNDED;
-	open.link = it->link == link ? link + 1 : link;
+	open.link = it->link + 1;
 	verdict = server_kv_is_due(&model->kv, &open);
 	if (verdict == SERVER_KV_YES)
 		verdict = server_kv_may_open(&model->kv, &open, &other);

@@ -22,6 +22,7 @@ static void open__is_of_the_last_incarnation_and_not_far_ahead(void **state)
 
 	(void)state;
 	assert_int_equal(server_kv_is_due(&test.kv, &open), SERVER_KV_LOWER);
+	open.link = test.worker[1].link;
 	open.incarnation = 5;
 	assert_int_equal(server_kv_is_due(&test.kv, &open), SERVER_KV_YES);
 	open.incarnation = open.wall_ns + 3600 * s_ns;
@@ -150,6 +151,24 @@ static void open__again_takes_the_place_of_the_older_connection(void **state)
 	assert_int_equal(test.worker[1].barrier, 4);
 	step(event_of(SERVER_KV_END, 1));
 	assert_false(server_kv_has_open(&test.kv, 1, 0));
+}
+
+/* R-KV-6 */
+static void open__late_on_a_connection_that_was_given_up_ends_no_other(void **state)
+{
+	struct server_kv_event open = open_of(1, 5);
+
+	(void)state;
+	open.link--;
+	assert_int_equal(server_kv_is_due(&test.kv, &open), SERVER_KV_TAKEN);
+	open.link++; /* it asks again: R-KV-22 */
+	assert_int_equal(server_kv_is_due(&test.kv, &open), SERVER_KV_YES);
+	open.link--;
+	open.incarnation++; /* another process may have come earlier */
+	assert_int_equal(server_kv_is_due(&test.kv, &open), SERVER_KV_YES);
+	step(event_of(SERVER_KV_END, 1));
+	open.incarnation--;
+	assert_int_equal(server_kv_is_due(&test.kv, &open), SERVER_KV_YES);
 }
 
 /* R-KV-22: its list has this server twice, then. */
@@ -327,6 +346,7 @@ int main(void)
 		T(mode__is_the_tables_and_the_others),
 		T(run__that_is_over_goes_not_on),
 		T(open__again_takes_the_place_of_the_older_connection),
+		T(open__late_on_a_connection_that_was_given_up_ends_no_other),
 		T(here__is_another_worker_or_the_same_process_again),
 		T(presence__is_what_has_become_of_it),
 		T(join__in_place_of_another_puts_others_in_doubt),
