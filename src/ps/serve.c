@@ -101,15 +101,21 @@ static struct ps_hosted *by_name(struct ps_server *server, const char *name)
 static bool may_open(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *said, const struct server_kv_event *open)
 {
-	enum server_kv_verdict verdict = server_kv_is_due(&hosted->table->kv, open);
+	const struct ps_table *table = hosted->table;
+	enum server_kv_verdict verdict = server_kv_is_due(&table->kv, open);
 	uint16_t other = 0;
 
 	if (verdict == SERVER_KV_YES) {
 		if (ps_share_other_job(server, conn, said) ||
 		    ps_share_refuse(server, hosted, conn, said))
 			return false;
-		verdict = server_kv_may_open(&hosted->table->kv, open, &other);
+		verdict = server_kv_may_open(&table->kv, open, &other);
 	}
+	/* R-KV-13: who is told that its run is over says no LEAVE any more, and its last one may wait for the disk yet. */
+	conn->is_held = verdict == SERVER_KV_OVER &&
+			!ps_table_is_durable(table, ps_table_position(table));
+	if (conn->is_held)
+		return false;
 	ps_verdict_say(server, hosted, conn, said, verdict, other);
 	/* R-SP-29: what its predecessor has pushed is in nobody's memory but the switch's. */
 	conn->is_held = verdict == SERVER_KV_DRAIN && !ps_summed_is_drained(server, hosted);

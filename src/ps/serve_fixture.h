@@ -39,7 +39,8 @@ static struct {
 	uint8_t in[CONNS][IN_BYTES];
 	/* What is played. */
 	uint64_t wall_ns;
-	bool is_stranger, has_no_place, is_stuck, is_random_out, is_undrained, begins, takes_none;
+	bool is_stranger, has_no_place, is_stuck, is_random_out, is_undrained, begins, takes_none,
+		is_unsynced;
 	const char *refuses; /* who says no: "job", "share" */
 	int trouble;
 	enum ps_batch batch;
@@ -244,6 +245,12 @@ PLAYED(int, ps_table_trouble, const struct ps_table *table)
 {
 	assert_non_null(table);
 	return test.trouble;
+}
+
+PLAYED(bool, ps_table_is_durable, const struct ps_table *table, uint64_t position)
+{
+	assert_true(table && !position);
+	return !test.is_unsynced;
 }
 
 PLAYED(void, ps_table_use, struct ps_table *table)

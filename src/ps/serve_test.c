@@ -299,6 +299,29 @@ static void open__that_anybody_refuses_changes_nothing(void **state)
 	assert_int_equal(last()->type, KV_OPENED);
 }
 
+/* R-KV-13, R-KV-16: it has said LEAVE, and lost its connection before the answer. */
+static void open__of_a_run_that_is_over_waits_for_the_disk(void **state)
+{
+	struct ps_conn *conn = member(1);
+	struct kv_message open = open_of();
+
+	(void)state;
+	hosted()->table->kv.is_sync = true;
+	open.mode = KV_SYNC;
+	test.member[0][1].incarnation = 5;
+	test.is_unsynced = true;
+	say(conn, &open);
+	assert_true(conn->is_held);
+	assert_int_equal(test.outs, 0);
+	test.is_unsynced = false;
+	ps_serve(&test.server, conn);
+	assert_refused(
+		conn, KV_REFUSED_SUPERSEDED, KV_NOTHING,
+		"table emb: the run of worker 1 (H, pid 77) is over: it has left, or another "
+		"worker has begun anew");
+	assert_false(conn->is_held);
+}
+
 static void open__without_random_bytes_ends(void **state)
 {
 	struct kv_message open = open_of();
@@ -505,6 +528,7 @@ int main(void)
 		T(open__of_an_earlier_incarnation_ends),
 		T(open__of_an_incarnation_far_ahead_ends),
 		T(open__that_anybody_refuses_changes_nothing),
+		T(open__of_a_run_that_is_over_waits_for_the_disk),
 		T(open__without_random_bytes_ends),
 		T(open__of_a_first_one_is_answered_with_all),
 		T(open__again_of_the_same_is_no_join),
