@@ -11,6 +11,7 @@
 
 #include "control/codec_table.h"
 #include "util/address.h"
+#include "util/utf8.h"
 
 /* One message, one direction. */
 struct job {
@@ -34,29 +35,18 @@ static int refuse(const struct job *job, const char *format, ...)
 	return -EINVAL;
 }
 
-/* ---- numbers of 1, 2, 4 or 8 bytes, wherever they are ---- */
+/* ---- numbers of 1, 2, 4 or 8 bytes, wherever they are; little-endian: env.h sees to it ---- */
 
 static void store(void *at, size_t bytes, uint64_t value)
 {
-	uint8_t value8 = (uint8_t)value;
-	uint16_t value16 = (uint16_t)value;
-	uint32_t value32 = (uint32_t)value;
-
-	if (bytes == 1)
-		memcpy(at, &value8, 1);
-	else if (bytes == 2)
-		memcpy(at, &value16, 2);
-	else if (bytes == 4)
-		memcpy(at, &value32, 4);
-	else
-		memcpy(at, &value, 8);
+	memcpy(at, &value, bytes);
 }
 
 static uint64_t load(const void *at, size_t bytes)
 {
 	uint64_t value = 0;
 
-	memcpy(&value, at, bytes); /* little-endian: env.h sees to it */
+	memcpy(&value, at, bytes);
 	return value;
 }
 
@@ -396,43 +386,12 @@ int codec_decode(struct codec *codec, const uint8_t *json, size_t bytes,
 
 /* ---- encode ---- */
 
-/* The length of the character of UTF-8 at text, 0 if it is none. JSON can carry nothing else, but hosts
- * and operations may be called anything. */
-static size_t utf8_bytes(const char *text)
-{
-	const uint8_t *byte = (const uint8_t *)text;
-	size_t bytes = byte[0] < 0x80   ? 1
-		       : byte[0] < 0xc2 ? 0
-		       : byte[0] < 0xe0 ? 2
-		       : byte[0] < 0xf0 ? 3
-		       : byte[0] < 0xf5 ? 4
-					: 0;
-
-	for (size_t i = 1; i < bytes; i++) {
-		if ((byte[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	if ((byte[0] == 0xe0 && byte[1] < 0xa0) || (byte[0] == 0xed && byte[1] >= 0xa0) ||
-	    (byte[0] == 0xf0 && byte[1] < 0x90) || (byte[0] == 0xf4 && byte[1] >= 0x90))
-		return 0; /* overlong, a surrogate, beyond the last */
-	return bytes;
-}
-
+/* JSON can carry nothing but UTF-8, but hosts and operations may be called anything. */
 static json_t *put_string(const char *text)
 {
-	char clean[CONTROL_TEXT_BYTES + 4];
-	size_t used = 0;
+	char clean[CONTROL_TEXT_BYTES];
 
-	while (*text && used + 4 <= sizeof(clean)) {
-		size_t bytes = utf8_bytes(text);
-		if (bytes)
-			memcpy(clean + used, text, bytes);
-		else
-			clean[used] = '?';
-		used += bytes ? bytes : 1;
-		text += bytes ? bytes : 1;
-	}
-	return json_stringn(clean, used);
+	return json_string(utf8_copy(clean, sizeof(clean), text));
 }
 
 static json_t *put_ip(const uint8_t *ip)
