@@ -50,6 +50,72 @@ static uint64_t load(const void *at, size_t bytes)
 	return value;
 }
 
+/* ---- what is wrong with a message, whichever way it goes ---- */
+
+static int check_mode(const struct job *job, const struct control_join *join)
+{
+	if (join->mode == CONTROL_DENSE && (join->latency_slots || join->latency_window))
+		return refuse(job, "key \"latency_slots\" or \"latency_window\" in mode dense");
+	if (join->mode == CONTROL_LATENCY && !join->latency_slots)
+		return refuse(job, "key \"latency_slots\" is 0, not 1 to %d",
+			      CONTROL_LATENCY_SLOTS_MAX);
+	if (join->mode == CONTROL_LATENCY &&
+	    (!join->latency_window || join->latency_window > join->latency_slots))
+		return refuse(job, "key \"latency_window\" is %u, not 1 to %u",
+			      join->latency_window, join->latency_slots);
+	return 0;
+}
+
+static int check_members(const struct job *job, const struct control_start *start)
+{
+	for (size_t i = 1; i < start->members_count; i++) {
+		if (start->members[i].rank <= start->members[i - 1].rank)
+			return refuse(job, "key \"members\": ranks do not ascend");
+	}
+	return 0;
+}
+
+static int check_missing(const struct job *job, const struct control_waiting *waiting)
+{
+	if (waiting->listed_count > waiting->missing_count)
+		return refuse(job, "key \"missing\" has %u elements, more than missing_count %u",
+			      waiting->listed_count, waiting->missing_count);
+	for (size_t i = 0; i < waiting->listed_count; i++) {
+		if (waiting->missing[i] >= CONTROL_MEMBERS_MAX ||
+		    (i && waiting->missing[i] <= waiting->missing[i - 1]))
+			return refuse(job, "key \"missing\": not ranks that ascend");
+	}
+	return 0;
+}
+
+static int check_ops(const struct job *job, const struct control_opinfo *info)
+{
+	for (size_t i = 1; i < info->ops_count; i++) {
+		if (info->ops[i].number <= info->ops[i - 1].number)
+			return refuse(job, "key \"ops\": numbers do not ascend");
+	}
+	return 0;
+}
+
+/* What no field says by itself. */
+static int check_message(const struct job *job, const struct control_message *message)
+{
+	switch (message->type) {
+	case CONTROL_JOIN:
+		return check_mode(job, &message->join);
+	case CONTROL_START:
+		return check_members(job, &message->start);
+	case CONTROL_WAITING:
+		return check_missing(job, &message->waiting);
+	case CONTROL_OPINFO:
+		return check_ops(job, &message->opinfo);
+	case CONTROL_TABLE_GRANT:
+		return message->table_grant.instance ? 0 : refuse(job, "key \"instance\" is 0");
+	default:
+		return 0;
+	}
+}
+
 /* ---- decode ---- */
 
 static bool hex_digits(const char *text, size_t digits)
@@ -140,12 +206,25 @@ static int get_text(const struct job *job, const struct codec_field *field, cons
 	return 0;
 }
 
+static int get_value(const struct job *job, const struct codec_field *field, const json_t *json,
+		     uint8_t *at)
+{
+	if (field->kind == NUMBER)
+		return get_number(job, field, json, at);
+	if (field->kind != BOOLEAN)
+		return get_text(job, field, json, at);
+	if (!json_is_boolean(json))
+		return refuse(job, "key \"%s\" is neither true nor false", field->key);
+	store(at, field->bytes, json_is_true(json));
+	return 0;
+}
+
 static int get_fields(const struct job *job, const struct codec_field *fields, const json_t *object,
 		      uint8_t *at)
 {
 	for (const struct codec_field *field = fields; field->key; field++) {
 		const json_t *json = json_object_get(object, field->key);
-		int error = 0;
+		int error;
 
 		if (!json && !field->is_optional)
 			return refuse(job, "no key \"%s\"", field->key);
@@ -154,164 +233,45 @@ static int get_fields(const struct job *job, const struct codec_field *fields, c
 				store(at + field->offset, field->bytes, field->fallback);
 			continue;
 		}
-		if (field->kind == NUMBER)
-			error = get_number(job, field, json, at + field->offset);
-		else if (field->kind != BOOLEAN)
-			error = get_text(job, field, json, at + field->offset);
-		else if (json_is_boolean(json))
-			store(at + field->offset, field->bytes, json_is_true(json));
-		else
-			error = refuse(job, "key \"%s\" is neither true nor false", field->key);
+		error = get_value(job, field, json, at + field->offset);
 		if (error)
 			return error;
 	}
 	return 0;
 }
 
-/* The elements of an array of objects, one after another. */
-static int get_array(const struct job *job, const json_t *object, const char *key, size_t count_min,
-		     size_t count_max, const struct codec_field *fields, void *array, size_t stride,
-		     uint16_t *count)
+/* The elements of a list, one after another. */
+static int get_list(const struct job *job, const struct codec_list *list, const json_t *object,
+		    uint8_t *message)
 {
-	const json_t *json = json_object_get(object, key);
-	size_t size = json_array_size(json);
-
-	if (!json_is_array(json))
-		return refuse(job, json ? "key \"%s\" is not an array" : "no key \"%s\"", key);
-	if (size < count_min || size > count_max)
-		return refuse(job, "key \"%s\" has %zu elements, not %zu to %zu", key, size,
-			      count_min, count_max);
-	memset(array, 0, size * stride);
-	for (size_t i = 0; i < size; i++) {
-		const json_t *element = json_array_get(json, i);
-		if (!json_is_object(element))
-			return refuse(job, "key \"%s\": not an object", key);
-		int error = get_fields(job, fields, element, (uint8_t *)array + i * stride);
-		if (error)
-			return error;
-	}
-	*count = (uint16_t)size;
-	return 0;
-}
-
-static int check_ops(const struct job *job, const struct control_op *ops, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		if (ops[i].number <= ops[i - 1].number)
-			return refuse(job, "key \"ops\": numbers do not ascend");
-	}
-	return 0;
-}
-
-static int get_ops(const struct job *job, const json_t *object, struct control_opinfo *info)
-{
-	struct control_op *ops = job->codec->ops;
-	int error = get_array(job, object, "ops", 0, CONTROL_OPS_MAX, codec_op_fields, ops,
-			      sizeof(*ops), &info->ops_count);
-
-	if (error)
-		return error;
-	info->ops = ops;
-	return check_ops(job, ops, info->ops_count);
-}
-
-static int check_members(const struct job *job, const struct control_member *members, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		if (members[i].rank <= members[i - 1].rank)
-			return refuse(job, "key \"members\": ranks do not ascend");
-	}
-	return 0;
-}
-
-static int get_members(const struct job *job, const json_t *object, struct control_start *start)
-{
-	struct control_member *members = job->codec->members;
-	int error = get_array(job, object, "members", 0, CONTROL_MEMBERS_MAX, codec_member_fields,
-			      members, sizeof(*members), &start->members_count);
-
-	if (error)
-		return error;
-	start->members = members;
-	return check_members(job, members, start->members_count);
-}
-
-static int check_missing(const struct job *job, const struct control_waiting *waiting)
-{
-	if (waiting->listed_count > waiting->missing_count)
-		return refuse(job, "key \"missing\" has %u elements, more than missing_count %u",
-			      waiting->listed_count, waiting->missing_count);
-	for (size_t i = 0; i < waiting->listed_count; i++) {
-		if (waiting->missing[i] >= CONTROL_MEMBERS_MAX ||
-		    (i && waiting->missing[i] <= waiting->missing[i - 1]))
-			return refuse(job, "key \"missing\": not ranks that ascend");
-	}
-	return 0;
-}
-
-static int get_missing(const struct job *job, const json_t *object, struct control_waiting *waiting)
-{
-	const json_t *json = json_object_get(object, "missing");
+	const json_t *json = json_object_get(object, list->key);
 	size_t count = json_array_size(json);
+	uint8_t *array = list->is_lent ? (uint8_t *)job->codec + list->lent : message + list->at;
 
 	if (!json_is_array(json))
 		return refuse(job, json ? "key \"%s\" is not an array" : "no key \"%s\"",
-			      "missing");
-	if (count > CONTROL_MISSING_MAX)
-		return refuse(job, "key \"missing\" has %zu elements, not 0 to %d", count,
-			      CONTROL_MISSING_MAX);
+			      list->key);
+	if (count < list->min || count > list->max)
+		return refuse(job, "key \"%s\" has %zu elements, not %zu to %zu", list->key, count,
+			      list->min, list->max);
+	memset(array, 0, count * list->stride);
 	for (size_t i = 0; i < count; i++) {
-		const json_t *rank = json_array_get(json, i);
-		json_int_t value = json_integer_value(rank);
+		const json_t *element = json_array_get(json, i);
+		uint8_t *at = array + i * list->stride;
+		int error;
 
-		if (!json_is_integer(rank) || value < 0 || value >= CONTROL_MEMBERS_MAX)
-			return refuse(job, "key \"missing\": not a rank");
-		waiting->missing[i] = (uint16_t)value;
-	}
-	waiting->listed_count = (uint16_t)count;
-	return check_missing(job, waiting);
-}
-
-static int check_instance(const struct job *job, const struct control_table_grant *grant)
-{
-	return grant->instance ? 0 : refuse(job, "key \"instance\" is 0");
-}
-
-static int get_nonces(const struct job *job, const json_t *object,
-		      struct control_table_grant *grant)
-{
-	const char *key = codec_nonce_field.key;
-	const json_t *json = json_object_get(object, key);
-	size_t count = json_array_size(json);
-
-	if (!json_is_array(json))
-		return refuse(job, json ? "key \"%s\" is not an array" : "no key \"%s\"", key);
-	if (count < 2 || count > CONTROL_NONCES_MAX)
-		return refuse(job, "key \"%s\" has %zu elements, not 2 to %d", key, count,
-			      CONTROL_NONCES_MAX);
-	for (size_t i = 0; i < count; i++) {
-		const json_t *nonce = json_array_get(json, i);
-		int error = get_text(job, &codec_nonce_field, nonce, job->codec->nonces[i]);
-
+		if (list->is_plain)
+			error = get_value(job, list->fields, element, at);
+		else if (json_is_object(element))
+			error = get_fields(job, list->fields, element, at);
+		else
+			error = refuse(job, "key \"%s\": not an object", list->key);
 		if (error)
 			return error;
 	}
-	grant->nonces = (const uint8_t(*)[WIRE_NONCE_BYTES])job->codec->nonces;
-	grant->nonces_count = (uint16_t)count;
-	return check_instance(job, grant);
-}
-
-static int check_mode(const struct job *job, const struct control_join *join)
-{
-	if (join->mode == CONTROL_DENSE && (join->latency_slots || join->latency_window))
-		return refuse(job, "key \"latency_slots\" or \"latency_window\" in mode dense");
-	if (join->mode == CONTROL_LATENCY && !join->latency_slots)
-		return refuse(job, "key \"latency_slots\" is 0, not 1 to %d",
-			      CONTROL_LATENCY_SLOTS_MAX);
-	if (join->mode == CONTROL_LATENCY &&
-	    (!join->latency_window || join->latency_window > join->latency_slots))
-		return refuse(job, "key \"latency_window\" is %u, not 1 to %u",
-			      join->latency_window, join->latency_slots);
+	if (list->is_lent)
+		memcpy(message + list->at, &array, sizeof(array));
+	store(message + list->count_at, sizeof(uint16_t), count);
 	return 0;
 }
 
@@ -334,32 +294,17 @@ static int get_type(const struct job *job, const json_t *object, enum control_ty
 
 static int get_message(struct job *job, const json_t *object, struct control_message *message)
 {
+	const struct codec_type *type;
 	int error = get_type(job, object, &message->type);
 
 	if (error)
 		return error;
-	job->message = codec_types[message->type].name;
-	error = get_fields(job, codec_types[message->type].fields, object, (uint8_t *)message);
-	if (error)
-		return error;
-	switch (message->type) {
-	case CONTROL_JOIN:
-		return check_mode(job, &message->join);
-	case CONTROL_GRANT:
-		return get_array(job, object, "shards", 1, MAP_SHARDS_MAX, codec_shard_fields,
-				 message->grant.shards, sizeof(message->grant.shards[0]),
-				 &message->grant.shards_count);
-	case CONTROL_START:
-		return get_members(job, object, &message->start);
-	case CONTROL_WAITING:
-		return get_missing(job, object, &message->waiting);
-	case CONTROL_OPINFO:
-		return get_ops(job, object, &message->opinfo);
-	case CONTROL_TABLE_GRANT:
-		return get_nonces(job, object, &message->table_grant);
-	default:
-		return 0;
-	}
+	type = &codec_types[message->type];
+	job->message = type->name;
+	error = get_fields(job, type->fields, object, (uint8_t *)message);
+	if (!error && type->list)
+		error = get_list(job, type->list, object, (uint8_t *)message);
+	return error ? error : check_message(job, message);
 }
 
 int codec_decode(struct codec *codec, const uint8_t *json, size_t bytes,
@@ -462,119 +407,53 @@ static int put_fields(const struct job *job, const struct codec_field *fields, c
 	return 0;
 }
 
-static int put_array(const struct job *job, json_t *object, const char *key,
-		     const struct codec_field *fields, const void *array, size_t stride,
-		     size_t count)
+static int put_list(const struct job *job, const struct codec_list *list, const uint8_t *message,
+		    json_t *object)
 {
+	const uint8_t *at = message + list->at;
+	uint64_t count = load(message + list->count_at, sizeof(uint16_t));
 	json_t *json = json_array();
 
-	if (json_object_set_new(object, key, json))
+	if (json_object_set_new(object, list->key, json))
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		json_t *element = json_object();
+	if (list->is_lent)
+		memcpy(&at, message + list->at, sizeof(at));
+	for (; count; count--, at += list->stride) {
+		json_t *element = list->is_plain ? put_field(list->fields, at) : json_object();
+		int error;
+
 		if (json_array_append_new(json, element))
 			return -ENOMEM;
-		int error = put_fields(job, fields, (const uint8_t *)array + i * stride, element);
+		error = list->is_plain ? 0 : put_fields(job, list->fields, at, element);
 		if (error)
 			return error;
 	}
 	return 0;
 }
 
-static int put_shards(const struct job *job, const struct control_grant *grant, json_t *object)
+static int check_count(const struct job *job, const struct codec_list *list, const uint8_t *message)
 {
-	uint32_t count = grant->shards_count;
+	uint64_t count = load(message + list->count_at, sizeof(uint16_t));
 
-	if (count < 1 || count > MAP_SHARDS_MAX)
-		return refuse(job, "key \"shards\" has %u elements", count);
-	return put_array(job, object, "shards", codec_shard_fields, grant->shards,
-			 sizeof(grant->shards[0]), count);
-}
-
-static int put_members(const struct job *job, const struct control_start *start, json_t *object)
-{
-	uint32_t count = start->members_count;
-
-	if (count > CONTROL_MEMBERS_MAX)
-		return refuse(job, "key \"members\" has %u elements", count);
-	int error = check_members(job, start->members, count);
-	if (error)
-		return error;
-	return put_array(job, object, "members", codec_member_fields, start->members,
-			 sizeof(start->members[0]), count);
-}
-
-static int put_missing(const struct job *job, const struct control_waiting *waiting, json_t *object)
-{
-	json_t *json = json_array();
-
-	if (json_object_set_new(object, "missing", json))
-		return -ENOMEM;
-	if (waiting->listed_count > CONTROL_MISSING_MAX)
-		return refuse(job, "key \"missing\" has %u elements", waiting->listed_count);
-	int error = check_missing(job, waiting);
-	if (error)
-		return error;
-	for (uint32_t i = 0; i < waiting->listed_count; i++) {
-		if (json_array_append_new(json, json_integer(waiting->missing[i])))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int put_ops(const struct job *job, const struct control_opinfo *info, json_t *object)
-{
-	uint32_t count = info->ops_count;
-
-	if (count > CONTROL_OPS_MAX)
-		return refuse(job, "key \"ops\" has %u elements", count);
-	int error = check_ops(job, info->ops, count);
-	if (error)
-		return error;
-	return put_array(job, object, "ops", codec_op_fields, info->ops, sizeof(info->ops[0]),
-			 count);
-}
-
-static int put_nonces(const struct job *job, const struct control_table_grant *grant,
-		      json_t *object)
-{
-	json_t *json = json_array();
-
-	if (json_object_set_new(object, codec_nonce_field.key, json))
-		return -ENOMEM;
-	if (grant->nonces_count < 2 || grant->nonces_count > CONTROL_NONCES_MAX)
-		return refuse(job, "key \"%s\" has %u elements", codec_nonce_field.key,
-			      grant->nonces_count);
-	for (uint32_t i = 0; i < grant->nonces_count; i++)
-		if (json_array_append_new(json, put_field(&codec_nonce_field, grant->nonces[i])))
-			return -ENOMEM;
-	return check_instance(job, grant);
+	return count < list->min || count > list->max
+		       ? refuse(job, "key \"%s\" has %" PRIu64 " elements", list->key, count)
+		       : 0;
 }
 
 static int put_message(const struct job *job, const struct control_message *message, json_t *object)
 {
-	int error = put_fields(job, codec_types[message->type].fields, message, object);
+	const struct codec_type *type = &codec_types[message->type];
+	int error = put_fields(job, type->fields, message, object);
 
+	if (!error && type->list)
+		error = check_count(job, type->list, (const uint8_t *)message);
+	if (!error)
+		error = check_message(job, message);
 	if (error)
 		return error;
 	if (json_object_set_new(object, "type", json_string(job->message)))
 		return -ENOMEM;
-	switch (message->type) {
-	case CONTROL_JOIN:
-		return check_mode(job, &message->join);
-	case CONTROL_GRANT:
-		return put_shards(job, &message->grant, object);
-	case CONTROL_START:
-		return put_members(job, &message->start, object);
-	case CONTROL_WAITING:
-		return put_missing(job, &message->waiting, object);
-	case CONTROL_OPINFO:
-		return put_ops(job, &message->opinfo, object);
-	case CONTROL_TABLE_GRANT:
-		return put_nonces(job, &message->table_grant, object);
-	default:
-		return 0;
-	}
+	return type->list ? put_list(job, type->list, (const uint8_t *)message, object) : 0;
 }
 
 static int dump(const struct job *job, const json_t *object, uint8_t **frame, size_t *bytes)

@@ -49,7 +49,7 @@ static const struct codec_field grant_fields[] = {
 	{ "nonce", NONCE, MESSAGE(grant.nonce), 0, 0, 0, 0 },
 	{ 0 },
 };
-const struct codec_field codec_shard_fields[] = {
+static const struct codec_field shard_fields[] = {
 	{ "address", IP, SHARD(ip), 0, 0, 1, 0 },
 	{ "port", NUMBER, SHARD(port), 1, UINT16_MAX, 0, 0 },
 	{ "job", NUMBER, SHARD(job), 0, UINT16_MAX, 0, 0 },
@@ -79,7 +79,7 @@ static const struct codec_field start_fields[] = {
 	{ "lanes", NUMBER, MESSAGE(start.lanes), WIRE_LANES_STEP, WIRE_LANES_MAX, 0, 0 },
 	{ 0 },
 };
-const struct codec_field codec_member_fields[] = {
+static const struct codec_field member_fields[] = {
 	{ "rank", NUMBER, MEMBER(rank), 0, CONTROL_MEMBERS_MAX - 1, 0, 0 },
 	{ "host", STRING, MEMBER(host), 1, CONTROL_HOST_BYTES, 0, 0 },
 	{ "pid", NUMBER, MEMBER(pid), 0, UINT32_MAX, 1, 0 },
@@ -125,7 +125,7 @@ static const struct codec_field opinfo_fields[] = {
 	{ "crossed_warn", BOOLEAN, MESSAGE(opinfo.is_warn), 0, 1, 1, 0 },
 	{ 0 },
 };
-const struct codec_field codec_op_fields[] = {
+static const struct codec_field op_fields[] = {
 	{ "number", NUMBER, OP(number), 0, INT64_MAX - 1, 0, 0 }, /* QUERY may ask from the next on */
 	{ "count", NUMBER, OP(count), 0, INT64_MAX, 0, 0 },
 	{ "kind", NUMBER, OP(kind), 0, UINT32_MAX, 0, 0 },
@@ -180,31 +180,50 @@ static const struct codec_field table_beat_fields[] = {
 	{ "parts", NUMBER, MESSAGE(table_beat.parts), 0, INT64_MAX, 1, 0 },
 	{ 0 },
 };
-/* Of an element, which is a string, of "nonces". */
-const struct codec_field codec_nonce_field = { "nonces", NONCE, 0, WIRE_NONCE_BYTES, 0, 0, 0, 0 };
+static const struct codec_field missing_field = { "missing", NUMBER, 0, sizeof(uint16_t), 0, CONTROL_MEMBERS_MAX - 1, 0, 0 };
+static const struct codec_field nonce_field = { "nonces", NONCE, 0, WIRE_NONCE_BYTES, 0, 0, 0, 0 };
 static const struct codec_field no_fields[] = { { 0 } };
+
+#define COUNT(member) offsetof(struct control_message, member)
+#define HELD(member) .at = offsetof(struct control_message, member)
+#define LENT(member, place) HELD(member), .is_lent = true, .lent = offsetof(struct codec, place)
+static const struct codec_list shards_list = {
+	"shards", shard_fields, sizeof(struct control_shard), COUNT(grant.shards_count),
+	HELD(grant.shards), .min = 1, .max = MAP_SHARDS_MAX };
+static const struct codec_list members_list = {
+	"members", member_fields, sizeof(struct control_member), COUNT(start.members_count),
+	LENT(start.members, members), .max = CONTROL_MEMBERS_MAX };
+static const struct codec_list missing_list = {
+	"missing", &missing_field, sizeof(uint16_t), COUNT(waiting.listed_count),
+	HELD(waiting.missing), .is_plain = true, .max = CONTROL_MISSING_MAX };
+static const struct codec_list ops_list = {
+	"ops", op_fields, sizeof(struct control_op), COUNT(opinfo.ops_count),
+	LENT(opinfo.ops, ops), .max = CONTROL_OPS_MAX };
+static const struct codec_list nonces_list = {
+	"nonces", &nonce_field, WIRE_NONCE_BYTES, COUNT(table_grant.nonces_count),
+	LENT(table_grant.nonces, nonces), .is_plain = true, .min = 2, .max = CONTROL_NONCES_MAX };
 
 /* R-CT-3 */
 const struct codec_type codec_types[CONTROL_TYPE_END] = {
 	[CONTROL_NOTHING]   = { "", no_fields },
 	[CONTROL_JOIN]      = { "JOIN", join_fields },
-	[CONTROL_GRANT]     = { "GRANT", grant_fields },
+	[CONTROL_GRANT]     = { "GRANT", grant_fields, &shards_list },
 	[CONTROL_DENY]      = { "DENIED", end_fields },
 	[CONTROL_READY]     = { "READY", lanes_fields },
-	[CONTROL_START]     = { "START", start_fields },
+	[CONTROL_START]     = { "START", start_fields, &members_list },
 	[CONTROL_HEARTBEAT] = { "HEARTBEAT", no_fields },
 	[CONTROL_PING]      = { "PING", ping_fields },
 	[CONTROL_PONG]      = { "PONG", ping_fields },
 	[CONTROL_PROGRESS]  = { "PROGRESS", progress_fields },
 	[CONTROL_STALL]     = { "STALL", stall_fields },
-	[CONTROL_WAITING]   = { "WAITING", waiting_fields },
+	[CONTROL_WAITING]   = { "WAITING", waiting_fields, &missing_list },
 	[CONTROL_QUERY]     = { "QUERY", query_fields },
-	[CONTROL_OPINFO]    = { "OPINFO", opinfo_fields },
+	[CONTROL_OPINFO]    = { "OPINFO", opinfo_fields, &ops_list },
 	[CONTROL_ABORT]     = { "ABORT", end_fields },
 	[CONTROL_LEAVE]     = { "LEAVE", leave_fields },
 	[CONTROL_LEFT]      = { "LEFT", no_fields },
 	[CONTROL_TABLE_OPEN]  = { "TABLE_OPEN", table_open_fields },
-	[CONTROL_TABLE_GRANT] = { "TABLE_GRANT", table_grant_fields },
+	[CONTROL_TABLE_GRANT] = { "TABLE_GRANT", table_grant_fields, &nonces_list },
 	[CONTROL_TABLE_BEAT]  = { "TABLE_BEAT", table_beat_fields },
 	[CONTROL_TABLE_CLOSE] = { "TABLE_CLOSE", no_fields },
 };

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/job/control.h"
+#include "control/codec.h"
 
 enum codec_kind {
 	NUMBER,
@@ -33,16 +33,25 @@ struct codec_field {
 	uint64_t fallback;
 };
 
+/* A list: its elements are objects, or plain values of one field. */
+struct codec_list {
+	const char *key;
+	const struct codec_field *fields; /* of an element */
+	size_t stride, count_at;          /* of the count in the message: 16 bits */
+	size_t at;                        /* of the array there, or of a pointer to it: */
+	size_t lent;                      /* ... which decode puts into struct codec, here */
+	size_t min, max;
+	bool is_lent, is_plain;
+};
+
 struct codec_type {
 	const char *name;
 	const struct codec_field *fields; /* ended by one without a key */
+	const struct codec_list *list;    /* NULL: it has none */
 };
 
 extern const struct codec_type codec_types[CONTROL_TYPE_END];
 extern const char *const codec_causes[CONTROL_CAUSE_END];
 extern const char *const codec_words[CODEC_KIND_END][2]; /* MEMBER_KIND, MEMBER_MODE */
-/* Elements of arrays: of GRANT, START, OPINFO. */
-extern const struct codec_field codec_shard_fields[], codec_member_fields[], codec_op_fields[];
-extern const struct codec_field codec_nonce_field;
 
 #endif

@@ -414,9 +414,9 @@ static void codec__missing_ranks_are_ranks_and_no_more_than_counted(void **state
 	static const char *const cases[][2] = {
 		{ "2}", "WAITING: no key \"missing\"" },
 		{ "2,\"missing\":7}", "WAITING: key \"missing\" is not an array" },
-		{ "2,\"missing\":[256]}", "WAITING: key \"missing\": not a rank" },
-		{ "2,\"missing\":[-1]}", "WAITING: key \"missing\": not a rank" },
-		{ "2,\"missing\":[\"1\"]}", "WAITING: key \"missing\": not a rank" },
+		{ "2,\"missing\":[256]}", "WAITING: key \"missing\" is not a number from 0 to 255" },
+		{ "2,\"missing\":[-1]}", "WAITING: key \"missing\" is not a number from 0 to 255" },
+		{ "2,\"missing\":[\"1\"]}", "WAITING: key \"missing\" is not a number from 0 to 255" },
 		{ "2,\"missing\":[3,3]}", "WAITING: key \"missing\": not ranks that ascend" },
 		{ "1,\"missing\":[3,4]}",
 		  "WAITING: key \"missing\" has 2 elements, more than missing_count 1" },
