@@ -84,31 +84,21 @@ static const char *key_take(struct opt_value *value)
 			  sizeof(settings->warning));
 }
 
-static const char *lanes_take(struct opt_value *value)
-{
-	struct settings *settings = value->request;
-	uint64_t lanes;
-
-	if (!opt_number(value->text, 4, 16368, &lanes) || lanes % 4)
-		return "a number from 4 to 16368, a multiple of 4";
-	settings->server.lanes_max = (uint32_t)lanes;
-	return NULL;
-}
-
 static const char *const engines[] = { "soft", "kernel", NULL };
 
 #define SECONDS .unit = 1000
 #define AT(field) OPT_FIELD(struct settings, field)
 /* clang-format off */
 static const struct opt table[] = {
-	{ "log-json", OPT_FLAG, AT(is_json) },
-	{ "log-level", OPT_CHOICE, AT(level), .names = daemon_levels, .takes = DAEMON_LEVELS },
+	{ "log-json", OPT_FLAG, AT(is_json), .is_live = true },
+	{ "log-level", OPT_CHOICE, AT(level), .names = daemon_levels, .takes = DAEMON_LEVELS, .is_live = true },
 	{ "listen", OPT_COPY, AT(listen), .may_be_empty = true },
 	{ "engine", OPT_CHOICE, AT(is_kernel), .names = engines, .takes = "soft or kernel" },
 	{ "devices", OPT_COPY, AT(devices), .may_be_empty = true },
 	{ "key-file", OPT_CALL, .call = key_take },
 	{ "shards", OPT_NUMBER, AT(server.shards), .min = 1, .max = 64 },
-	{ "lanes", OPT_CALL, AT(server.lanes_max), .min = 4, .call = lanes_take },
+	{ "lanes", OPT_NUMBER, AT(server.lanes_max), .min = 4, .max = 16368, .step = 4,
+	  .takes = "a number from 4 to 16368, a multiple of 4" },
 	{ "slots", OPT_NUMBER, AT(server.slots), .min = 8, .max = 32768 },
 	{ "window", OPT_NUMBER, AT(server.window), .min = 1, .max = 32768 },
 	{ "run", OPT_NUMBER, AT(server.run), .min = 1, .max = 64 },
@@ -192,53 +182,6 @@ struct change {
 	unsigned count;
 };
 
-/* `before` is a copy: it is overwritten if it may change. */
-static void change_say(struct change *change, const char *name, const char *before, const char *now,
-		       bool is_live)
-{
-	char line[TALLYD_TEXT_BYTES * 2];
-
-	snprintf(line, sizeof(line),
-		 is_live ? "%s: %.300s from now on, %.300s before"
-			 : "%s: %.300s needs a restart, it stays %.300s",
-		 name, now, before);
-	change->say(is_live ? SERVER_INFO : SERVER_WARN, line);
-	change->count++;
-}
-
-static void change_number(struct change *change, const struct opt *opt, struct settings *settings,
-			  const struct settings *next)
-{
-	char *at = (char *)settings + opt->at, texts[2][32];
-	const char *from = (const char *)next + opt->at;
-	const char *const values[] = { at, from };
-
-	if (!memcmp(at, from, opt->bytes))
-		return;
-	for (unsigned i = 0; i < 2; i++) {
-		uint64_t value = 0;
-		uint32_t narrow;
-
-		memcpy(&narrow, values[i], sizeof(narrow));
-		memcpy(&value, values[i], sizeof(value) == opt->bytes ? sizeof(value) : 0);
-		value = (opt->bytes == sizeof(value) ? value : narrow) /
-			(opt->unit ? opt->unit : 1);
-		snprintf(texts[i], sizeof(texts[i]), "%llu", (unsigned long long)value);
-		if (!value && opt->min) /* nobody can have said so */
-			strcpy(texts[i], "the default");
-	}
-	change_say(change, opt->name, texts[0], texts[1], opt->is_live);
-	if (opt->is_live)
-		memcpy(at, from, opt->bytes);
-}
-
-static void change_text(struct change *change, const char *name, const char *before,
-			const char *now)
-{
-	if (strcmp(before, now) != 0)
-		change_say(change, name, *before ? before : "(none)", *now ? now : "(none)", false);
-}
-
 static void change_key(struct change *change, struct settings *settings,
 		       const struct settings *next)
 {
@@ -251,28 +194,42 @@ static void change_key(struct change *change, struct settings *settings,
 	memcpy(settings->key, next->key, sizeof(settings->key));
 }
 
+/* Where 0 may not be said, it stands for the default. */
+static const char *value_of(const struct opt *opt, const struct settings *settings,
+			    char text[OPT_TEXT_BYTES])
+{
+	const char *value = opt_text(opt, settings, text);
+
+	return opt->min && !strcmp(value, "0") ? "the default" : *value ? value : "(none)";
+}
+
+static void change_one(struct change *change, const struct opt *opt, struct settings *settings,
+		       const struct settings *next)
+{
+	char line[TALLYD_TEXT_BYTES * 2], texts[2][OPT_TEXT_BYTES];
+	const char *before = value_of(opt, settings, texts[0]);
+	const char *now = value_of(opt, next, texts[1]);
+
+	if (!strcmp(before, now))
+		return;
+	snprintf(line, sizeof(line),
+		 opt->is_live ? "%s: %.300s from now on, %.300s before"
+			      : "%s: %.300s needs a restart, it stays %.300s",
+		 opt->name, now, before);
+	change->say(opt->is_live ? SERVER_INFO : SERVER_WARN, line);
+	change->count++;
+	if (opt->is_live)
+		memcpy((char *)settings + opt->at, (const char *)next + opt->at, opt->bytes);
+}
+
 void tallyd_options_change(struct settings *settings, const struct settings *next,
 			   tallyd_options_say *say)
 {
 	struct change change = { .say = say };
 
-	if (settings->is_json != next->is_json)
-		change_say(&change, "log-json", settings->is_json ? "1" : "0",
-			   next->is_json ? "1" : "0", true);
-	settings->is_json = next->is_json;
-	if (settings->level != next->level)
-		change_say(&change, "log-level", daemon_levels[settings->level],
-			   daemon_levels[next->level], true);
-	settings->level = next->level;
 	change_key(&change, settings, next);
 	for (size_t i = 0; i < OPT_COUNT(table); i++)
-		if (table[i].kind == OPT_NUMBER || table[i].kind == OPT_SIZE ||
-		    table[i].call == lanes_take)
-			change_number(&change, &table[i], settings, next);
-	change_text(&change, "listen", settings->listen, next->listen);
-	change_text(&change, "devices", settings->devices, next->devices);
-	change_text(&change, "engine", settings->is_kernel ? "kernel" : "soft",
-		    next->is_kernel ? "kernel" : "soft");
+		change_one(&change, &table[i], settings, next);
 	if (!change.count)
 		say(SERVER_INFO, "files read again: nothing has changed");
 }

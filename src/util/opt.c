@@ -186,7 +186,7 @@ static bool whole_read(const struct opt *opt, const char *value, uint64_t *numbe
 		return opt_size(value, opt->min, max, number);
 	if (opt->kind == OPT_SECONDS)
 		return opt_seconds(value, opt->min, max, number);
-	return opt_number(value, opt->min, max, number);
+	return opt_number(value, opt->min, max, number) && (!opt->step || *number % opt->step == 0);
 }
 
 static const char *text_take(const struct opt *opt, char *to, const char *value)
@@ -254,6 +254,53 @@ const char *opt_take(struct opt_value *value)
 		return text_take(opt, to, text);
 	default:
 		return opt->call(value);
+	}
+}
+
+static double real_get(const void *at, size_t bytes)
+{
+	float narrow;
+	double real;
+
+	memcpy(&narrow, at, sizeof(narrow));
+	if (bytes == sizeof(narrow))
+		return (double)narrow;
+	memcpy(&real, at, sizeof(real));
+	return real;
+}
+
+const char *opt_text(const struct opt *opt, const void *request, char text[OPT_TEXT_BYTES])
+{
+	const char *at = (const char *)request + opt->at, *word;
+	uint64_t number = 0;
+
+	if (opt->bytes <= sizeof(number))
+		memcpy(&number, at, opt->bytes);
+	switch (opt->kind) {
+	case OPT_FLAG:
+		return number ? "1" : "0";
+	case OPT_UNSET:
+		return number ? "0" : "1";
+	case OPT_NUMBER:
+	case OPT_SIZE:
+		snprintf(text, OPT_TEXT_BYTES, "%" PRIu64, number / (opt->unit ? opt->unit : 1));
+		return text;
+	case OPT_SECONDS:
+		snprintf(text, OPT_TEXT_BYTES, "%g", (double)number / 1000);
+		return text;
+	case OPT_REAL:
+	case OPT_PART: /* 17 digits tell any two numbers apart */
+		snprintf(text, OPT_TEXT_BYTES, "%.17g", real_get(at, opt->bytes));
+		return text;
+	case OPT_CHOICE:
+		return opt->names[number];
+	case OPT_TEXT:
+		memcpy(&word, at, sizeof(word));
+		return word ? word : "";
+	case OPT_COPY:
+		return at;
+	default:
+		return "";
 	}
 }
 

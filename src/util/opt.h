@@ -42,6 +42,7 @@ struct opt {
 	char letter;              /* of -n; 0: none */
 	size_t at, bytes;         /* of the field in the caller's struct: OPT_FIELD */
 	uint64_t min, max, unit;  /* max 0: no limit */
+	uint64_t step;            /* a number is a multiple of it; 0: any is good */
 	double low, high;         /* of OPT_REAL */
 	const char *const *names; /* of OPT_CHOICE; ends with NULL */
 	const char *takes; /* what a value is, for whoever gives another; of numbers NULL will do */
@@ -83,6 +84,10 @@ const char *opt_take(struct opt_value *value);
 const struct opt *opt_find(const struct opt *table, size_t count, const char *name);
 /* Whether a value follows its name. */
 bool opt_has_value(const struct opt *opt);
+
+/* The value that its field has, as it would be said; "" of what a call has made of it. */
+enum { OPT_TEXT_BYTES = 32 };
+const char *opt_text(const struct opt *opt, const void *request, char text[OPT_TEXT_BYTES]);
 
 /* Says what is wrong with `what`, which has no value if that is NULL; 2. */
 int opt_refuse(const char *command, const char *what, const char *value, const char *why);

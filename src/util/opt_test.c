@@ -10,7 +10,7 @@
 
 #include "util/opt.h"
 
-enum { WORDS_MAX = 16 };
+enum { WORDS_MAX = 32 };
 
 struct request {
 	bool is_loud, is_checked;
@@ -57,6 +57,7 @@ static const struct opt table[] = {
 	{ "least", OPT_NUMBER, AT(wide), .min = 3 },
 	{ "middle", OPT_NUMBER, AT(middle), .min = 2, .max = 9, .unit = 1000 },
 	{ "narrow", OPT_NUMBER, AT(narrow), .max = 9, .instead = "auto" },
+	{ "even", OPT_NUMBER, AT(wide), .step = 2 },
 	{ "size", OPT_SIZE, AT(size), .min = 1, .max = 1ull << 40, .takes = "a size" },
 	{ "seconds", OPT_SECONDS, AT(ms), .min = 10, .max = 60000, .takes = "seconds" },
 	{ "real", OPT_REAL, AT(real), .low = 0.5, .high = 2 },
@@ -181,6 +182,7 @@ static void opt__what_is_wrong_is_said(void **state)
 	refused("--middle 1", "--middle 1: a number from 2 to 9");
 	refused("--middle 10", "--middle 10: a number from 2 to 9");
 	refused("--middle 3x", "--middle 3x: a number from 2 to 9");
+	refused("--even 7", "--even 7: a number (");
 	refused("--narrow 10", "--narrow 10: a number up to 9");
 	refused("--size 0", "--size 0: a size");
 	refused("--size 1T", "--size 1T: a size");
@@ -253,6 +255,46 @@ static void opt__a_line_of_a_file_may_turn_a_flag_off(void **state)
 	assert_null(opt_find(table, OPT_COUNT(table), "lou"));
 }
 
+static void opt__a_field_is_said_as_it_was_given(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "loud", "1" },
+		{ "no-check", "1" },
+		{ "wide", "18446744073709551615" },
+		{ "middle", "9" },
+		{ "narrow", "3" },
+		{ "size", "4096" },
+		{ "seconds", "0.25" },
+		{ "real", "0.59999999999999998" },
+		{ "small", "1.5" },
+		{ "part", "0.5" },
+		{ "choice", "second" },
+		{ "text", "word" },
+		{ "copy", "abc" },
+		{ "many", "" },
+		{ "done", "" },
+	};
+	char text[OPT_TEXT_BYTES];
+
+	(void)state;
+	taken("--loud --no-check --wide 18446744073709551615 --middle 9 --narrow 3 --size 4K "
+	      "--seconds 0.25 --real 0.6 --small 1.5 --part 50% --choice second --text word "
+	      "--copy abc --many x --done");
+	for (size_t i = 0; i < OPT_COUNT(cases); i++)
+		assert_string_equal(opt_text(opt_find(table, OPT_COUNT(table), cases[i][0]),
+					     &request, text),
+				    cases[i][1]);
+	taken("--even 6");
+	assert_int_equal(request.wide, 6);
+	request = (struct request){ .is_checked = true };
+	assert_string_equal(opt_text(opt_find(table, OPT_COUNT(table), "loud"), &request, text),
+			    "0");
+	assert_string_equal(opt_text(opt_find(table, OPT_COUNT(table), "no-check"), &request, text),
+			    "0");
+	assert_string_equal(opt_text(opt_find(table, OPT_COUNT(table), "text"), &request, text),
+			    "");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -264,6 +306,7 @@ int main(void)
 		cmocka_unit_test(opt__help_and_version_end_it),
 		cmocka_unit_test(opt__words_of_another_command_are_its_own),
 		cmocka_unit_test(opt__a_line_of_a_file_may_turn_a_flag_off),
+		cmocka_unit_test(opt__a_field_is_said_as_it_was_given),
 	};
 
 	return cmocka_run_group_tests_name("util-opt", tests, NULL, NULL);
