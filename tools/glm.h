@@ -9,6 +9,7 @@
 #include "glm/exchange_tally.h"
 #include "glm/score.h"
 #include "glm/train.h"
+#include "util/opt.h"
 
 int glm_train_main(int argc, char **argv);
 int glm_predict_main(int argc, char **argv);
@@ -22,12 +23,13 @@ struct glm_request {
 	const char *model, *test, *checkpoint, *plot; /* NULL: none */
 	struct glm_options options;
 	enum exchange_mode comm;
-	double scale;                      /* of all values */
-	uint64_t batch, micro, seed, bits; /* what options have, as wide as they are read */
+	double scale; /* of all values */
 	uint64_t epochs, threads, checkpoint_every;
 	uint64_t early_stop; /* epochs without a smaller loss; 0: never */
 	bool is_resumed, is_json;
 };
+
+extern const struct opt_command glm_train_command;
 
 /* -1: go on; else the exit status, and all has been said. */
 int glm_request_parse(struct glm_request *request, int argc, char **argv);

@@ -134,8 +134,8 @@ static const struct opt table[] = {
 	{ "l2", OPT_REAL, AT(options.l2), .high = 1e6, .takes = "a number from 0 to 1e6" },
 	{ "bias", OPT_REAL, AT(options.bias), .high = 1e6, .takes = "a number from 0 to 1e6" },
 	{ "scale", OPT_REAL, AT(scale), .low = 1e-30, .high = 1e30, .takes = "a number above 0" },
-	{ "batch", OPT_NUMBER, 'B', AT(batch), .min = 1, .max = BATCH_MAX },
-	{ "micro-batch", OPT_NUMBER, 'b', AT(micro), .min = 1, .max = MICRO_MAX, .instead = "auto",
+	{ "batch", OPT_NUMBER, 'B', AT(options.batch), .min = 1, .max = BATCH_MAX },
+	{ "micro-batch", OPT_NUMBER, 'b', AT(options.micro), .min = 1, .max = MICRO_MAX, .instead = "auto",
 	  .takes = "auto, or a number from 1 to 360" },
 	{ "rate", OPT_REAL, AT(options.rate), .low = 1e-30, .high = 1e30, .instead = "auto",
 	  .takes = "auto, or a number above 0" },
@@ -145,14 +145,14 @@ static const struct opt table[] = {
 	{ "epochs", OPT_NUMBER, AT(epochs), .min = 1, .max = EPOCHS_MAX },
 	{ "early-stop", OPT_NUMBER, AT(early_stop), .min = 1, .max = EPOCHS_MAX,
 	  .takes = "a number of epochs, at least 1" },
-	{ "seed", OPT_NUMBER, AT(seed) },
+	{ "seed", OPT_NUMBER, AT(options.seed) },
 	{ "no-shuffle", OPT_UNSET, AT(options.is_shuffled) },
 	{ "threads", OPT_NUMBER, AT(threads), .min = 1, .max = THREADS_MAX },
 	{ "no-overlap", OPT_DO, .call = no_overlap },
 	{ "comm", OPT_CHOICE, AT(comm), .names = comms, .takes = "auto, latency or dense; mpi in tally-glm-mpi" },
 	{ "parallel", OPT_CHOICE, AT(options.parallel), .names = parallels, .takes = "model or data" },
 	{ "wire", OPT_CALL, .call = wire_take },
-	{ "bits", OPT_NUMBER, AT(bits), .min = 1, .max = WEAVE_BITS_MAX },
+	{ "bits", OPT_NUMBER, AT(options.bits), .min = 1, .max = WEAVE_BITS_MAX },
 	{ "layout", OPT_CALL, .call = layout_take },
 	{ "model", OPT_TEXT, 'm', AT(model), .takes = "the name of a file" },
 	{ "test", OPT_TEXT, AT(test), .takes = "the name of a file" },
@@ -164,14 +164,14 @@ static const struct opt table[] = {
 	{ "json", OPT_FLAG, AT(is_json) },
 };
 /* clang-format on */
-static const struct opt_command command = { .name = "tally glm train",
-					    .help = help,
-					    .table = table,
-					    .count = OPT_COUNT(table) };
+const struct opt_command glm_train_command = { .name = "tally glm train",
+					       .help = help,
+					       .table = table,
+					       .count = OPT_COUNT(table) };
 
 static int refuse(const char *name, const char *value, const char *why)
 {
-	return opt_refuse(command.name, name, value, why);
+	return opt_refuse(glm_train_command.name, name, value, why);
 }
 
 static int layout_settle(const struct glm_options *options)
@@ -193,10 +193,6 @@ static int request_settle(struct glm_request *request, bool has_decay, bool has_
 	struct glm_options *options = &request->options;
 	int status;
 
-	options->batch = (uint32_t)request->batch;
-	options->micro = (uint32_t)request->micro;
-	options->seed = request->seed;
-	options->bits = (uint32_t)request->bits;
 	if (!has_decay)
 		options->decay = options->schedule == GLM_EXPONENTIAL ? 0.9 : 0.1;
 	if (has_decay && options->schedule == GLM_CONSTANT)
@@ -231,21 +227,21 @@ int glm_request_parse(struct glm_request *request, int argc, char **argv)
 	*request = (struct glm_request){
 		.options = { .loss = GLM_LOGISTIC,
 			     .bias = -1,
+			     .batch = 64,
+			     .seed = 1,
 			     .schedule = GLM_INVERSE,
 			     .is_shuffled = true },
 		.comm = EXCHANGE_AUTO,
 		.scale = 1,
-		.batch = 64,
-		.seed = 1,
 		.epochs = 10,
 		.threads = 1,
 		.checkpoint_every = 1,
 	};
-	status = opt_read(&command, request, argc, argv, &line);
+	status = opt_read(&glm_train_command, request, argc, argv, &line);
 	if (status != OPT_GO_ON)
 		return status;
-	status = request_settle(request, opt_has(&command, &line, "decay"),
-				opt_has(&command, &line, "checkpoint-every"));
+	status = request_settle(request, opt_has(&glm_train_command, &line, "decay"),
+				opt_has(&glm_train_command, &line, "checkpoint-every"));
 	if (status)
 		return status;
 	if (!line.words)
