@@ -235,22 +235,17 @@ enum table_client_state table_client_turn(struct table_client *client, uint64_t 
 
 uint64_t table_client_due(const struct table_client *client)
 {
-	uint64_t due_ns = UINT64_MAX, its;
+	uint64_t due_ns;
 
 	if (!client->conn)
 		return UINT64_MAX;
-	its = conn_deadline(client->conn);
-	due_ns = its < due_ns ? its : due_ns;
-	its = limit_ns(client);
-	due_ns = its < due_ns ? its : due_ns;
-	if (client->state == TABLE_CLIENT_LIVE && !client->is_leaving &&
-	    (client->is_naming || !client->is_waiting)) {
-		its = client->serial && !client->is_naming
-			      ? client->beat_ns + client->options.beat_ns
-			      : 0;
-		due_ns = its < due_ns ? its : due_ns;
-	}
-	return due_ns;
+	due_ns = rto_least(conn_deadline(client->conn), limit_ns(client));
+	if (client->state != TABLE_CLIENT_LIVE || client->is_leaving)
+		return due_ns;
+	if (client->is_naming || !client->serial)
+		return 0;
+	return client->is_waiting ? due_ns
+				  : rto_least(due_ns, client->beat_ns + client->options.beat_ns);
 }
 
 void table_client_name(struct table_client *client, uint64_t generation)
