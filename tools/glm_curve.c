@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "tools/glm.h"
+#include "util/bytes.h"
 
-enum { ROOM_FIRST = 16, WORD_BYTES = 8, EPOCH_WORDS = 12, HEADER_BYTES = 8, EPOCHS_MAX = 1 << 24 };
+enum { ROOM_FIRST = 16, EPOCH_BYTES = 12 * 8, HEADER_BYTES = 8, EPOCHS_MAX = 1 << 24 };
 
 #define LOSS_STEP 1e-4 /* a loss that became smaller by less has not */
 
@@ -60,73 +61,31 @@ bool glm_curve_is_flat(const struct glm_curve *curve, uint64_t epochs)
 
 size_t glm_curve_bytes(uint32_t count)
 {
-	return HEADER_BYTES + (size_t)count * EPOCH_WORDS * WORD_BYTES;
+	return HEADER_BYTES + (size_t)count * EPOCH_BYTES;
 }
 
-static uint8_t *word_put(uint8_t *at, uint64_t word)
-{
-	for (int i = 0; i < WORD_BYTES; i++)
-		*at++ = (uint8_t)(word >> 8 * i);
-	return at;
-}
-
-static const uint8_t *word_get(const uint8_t *at, uint64_t *word)
-{
-	*word = 0;
-	for (int i = 0; i < WORD_BYTES; i++)
-		*word |= (uint64_t)*at++ << 8 * i;
-	return at;
-}
-
-/* All of an epoch in one order. */
-static void words_of(struct glm_epoch *epoch, void *words[EPOCH_WORDS])
-{
-	void *all[EPOCH_WORDS] = {
-		&epoch->score.rows, &epoch->score.loss,    &epoch->score.accuracy,
-		&epoch->score.auc,  &epoch->score.mse,     &epoch->test.rows,
-		&epoch->test.loss,  &epoch->test.accuracy, &epoch->test.auc,
-		&epoch->test.mse,   &epoch->rate,          &epoch->train_s,
-	};
-
-	memcpy(words, all, sizeof(all));
-}
+/* An epoch is the same as a struct and as bytes. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file has the low bytes first");
+_Static_assert(sizeof(struct glm_epoch) == EPOCH_BYTES,
+	       "12 words of 8 bytes, nothing between them");
 
 void glm_curve_pack(const struct glm_curve *curve, uint8_t *to)
 {
-	void *words[EPOCH_WORDS];
-
-	to = word_put(to, curve->count);
-	for (uint32_t i = 0; i < curve->count; i++) {
-		words_of(&curve->epoch[i], words);
-		for (int k = 0; k < EPOCH_WORDS; k++) {
-			uint64_t word;
-
-			memcpy(&word, words[k], sizeof(word));
-			to = word_put(to, word);
-		}
-	}
+	bytes_put(to, curve->count, HEADER_BYTES);
+	if (curve->count)
+		memcpy(to + HEADER_BYTES, curve->epoch, (size_t)curve->count * EPOCH_BYTES);
 }
 
 int glm_curve_unpack(struct glm_curve *curve, const uint8_t *from, size_t bytes, size_t *used)
 {
-	uint64_t count;
+	uint64_t count = bytes < HEADER_BYTES ? UINT64_MAX : bytes_get(from, HEADER_BYTES);
 
-	if (bytes < HEADER_BYTES)
-		return -1;
-	from = word_get(from, &count);
 	if (count > EPOCHS_MAX || bytes < glm_curve_bytes((uint32_t)count))
 		return -1;
 	for (uint64_t i = 0; i < count; i++) {
 		struct glm_epoch epoch;
-		void *words[EPOCH_WORDS];
 
-		words_of(&epoch, words);
-		for (int k = 0; k < EPOCH_WORDS; k++) {
-			uint64_t word;
-
-			from = word_get(from, &word);
-			memcpy(words[k], &word, sizeof(word));
-		}
+		memcpy(&epoch, from + HEADER_BYTES + i * EPOCH_BYTES, EPOCH_BYTES);
 		if (glm_curve_add(curve, &epoch))
 			return -1;
 	}
