@@ -106,11 +106,11 @@ void glm_report_progress(struct glm_report *report, uint32_t number, uint64_t ro
 void glm_report_loading(struct glm_report *report, uint64_t bytes_done, uint64_t bytes);
 void glm_report_progress_end(struct glm_report *report);
 
-/* "name":"text", of any bytes, for JSON; without a comma. */
+/* Members of a JSON object behind another: ,"name":"text", of any bytes. */
 void glm_json_text(const char *name, const char *text);
-/* "name":number, or null for what is not finite. */
+/* ,"name":number, or null for what is not finite. */
 void glm_json_number(const char *name, double number);
-/* loss, accuracy, auc and mse, each with the prefix; commas between them. */
+/* loss, accuracy, auc and mse, each with the prefix. */
 void glm_json_score(const char *prefix, const struct score *score);
 
 #endif

@@ -170,23 +170,25 @@ static int rows_each(const struct request *request, const struct model *model,
 	return result < 0 || !is_going ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int model_open(const struct request *request, struct model *model)
+/* OPT_GO_ON, with a model, which the caller frees; or the exit status. */
+static int begin(struct request *request, struct model *model, int argc, char **argv)
 {
+	int status = request_parse(request, argc, argv);
 	char error[GLM_ERROR_MAX];
 
-	return model_read(request->model, model, error) ? failed(request, error) : EXIT_DONE;
+	if (status != OPT_GO_ON)
+		return status;
+	if (is_idle())
+		return EXIT_DONE;
+	return model_read(request->model, model, error) ? failed(request, error) : OPT_GO_ON;
 }
 
 /* ---- predict ---- */
 
-struct printing {
-	struct aside *aside; /* NULL: stdout */
-};
-
+/* arg: an aside; NULL: stdout. */
 static bool label_print(void *arg, const struct model *model, double label,
 			const double *activation)
 {
-	struct printing *printing = arg;
 	char line[40];
 	int length;
 
@@ -196,34 +198,26 @@ static bool label_print(void *arg, const struct model *model, double label,
 				  model->label[score_class(activation, model->classes)]);
 	else
 		length = snprintf(line, sizeof(line), "%.17g\n", activation[0]);
-	if (printing->aside)
-		return aside_write(printing->aside, line, (size_t)length);
+	if (arg)
+		return aside_write(arg, line, (size_t)length);
 	return fputs(line, stdout) >= 0;
 }
 
 int glm_predict_main(int argc, char **argv)
 {
 	struct request request = { .command = &predict };
-	int status = request_parse(&request, argc, argv);
-	struct printing printing = { NULL };
 	struct model model = { .weight = NULL };
+	int status = begin(&request, &model, argc, argv);
 	char error[GLM_ERROR_MAX];
 	struct aside aside;
 
-	if (status >= 0)
+	if (status != OPT_GO_ON)
 		return status;
-	if (is_idle())
-		return EXIT_DONE;
-	if (model_open(&request, &model))
-		return EXIT_FAILED;
-	if (request.output) {
-		printing.aside = &aside;
-		if (aside_open(&aside, request.output, error)) {
-			model_free(&model);
-			return failed(&request, error);
-		}
+	if (request.output && aside_open(&aside, request.output, error)) {
+		model_free(&model);
+		return failed(&request, error);
 	}
-	status = rows_each(&request, &model, label_print, &printing);
+	status = rows_each(&request, &model, label_print, request.output ? &aside : NULL);
 	model_free(&model);
 	if (!request.output)
 		return status;
@@ -267,11 +261,10 @@ static void score_print(const struct request *request, const struct model *model
 			const struct score *score)
 {
 	if (request->is_json) {
-		printf("{\"command\":\"glm evaluate\",");
+		printf("{\"command\":\"glm evaluate\"");
 		glm_json_text("file", request->file);
-		putchar(',');
 		glm_json_text("model", request->model);
-		printf(",\"rows\":%" PRIu64 ",\"loss_name\":\"%s\",", score->rows,
+		printf(",\"rows\":%" PRIu64 ",\"loss_name\":\"%s\"", score->rows,
 		       loss_name(model->loss));
 		glm_json_score("", score);
 		puts("}");
@@ -309,17 +302,13 @@ static int file_score(const struct request *request, const struct model *model, 
 int glm_evaluate_main(int argc, char **argv)
 {
 	struct request request = { .command = &evaluate };
-	int status = request_parse(&request, argc, argv);
 	struct model model = { .weight = NULL };
+	int status = begin(&request, &model, argc, argv);
 	struct rows rows = { .count = 0 };
 	struct score score;
 
-	if (status >= 0)
+	if (status != OPT_GO_ON)
 		return status;
-	if (is_idle())
-		return EXIT_DONE;
-	if (model_open(&request, &model))
-		return EXIT_FAILED;
 	status = file_score(&request, &model, &rows, &score);
 	if (!status)
 		score_print(&request, &model, &score);

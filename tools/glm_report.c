@@ -20,7 +20,7 @@ void glm_json_text(const char *name, const char *text)
 {
 	char clean[TEXT_MAX];
 
-	printf("\"%s\":\"", name);
+	printf(",\"%s\":\"", name);
 	for (const char *at = utf8_copy(clean, sizeof(clean), text); *at; at++) {
 		if (*at == '"' || *at == '\\')
 			printf("\\%c", *at);
@@ -35,9 +35,9 @@ void glm_json_text(const char *name, const char *text)
 void glm_json_number(const char *name, double number)
 {
 	if (isfinite(number))
-		printf("\"%s\":%.9g", name, number);
+		printf(",\"%s\":%.9g", name, number);
 	else
-		printf("\"%s\":null", name);
+		printf(",\"%s\":null", name);
 }
 
 void glm_json_score(const char *prefix, const struct score *score)
@@ -47,8 +47,6 @@ void glm_json_score(const char *prefix, const struct score *score)
 	char name[32];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (i)
-			putchar(',');
 		snprintf(name, sizeof(name), "%s%s", prefix, names[i]);
 		glm_json_number(name, numbers[i]);
 	}
@@ -56,15 +54,11 @@ void glm_json_score(const char *prefix, const struct score *score)
 
 static void json_epoch(uint32_t number, const struct glm_epoch *epoch)
 {
-	printf("{\"epoch\":%u,", number);
+	printf("{\"epoch\":%u", number);
 	glm_json_score("", &epoch->score);
-	putchar(',');
-	if (epoch->test.rows) {
+	if (epoch->test.rows)
 		glm_json_score("test_", &epoch->test);
-		putchar(',');
-	}
 	glm_json_number("rate", epoch->rate);
-	putchar(',');
 	glm_json_number("train_s", epoch->train_s);
 	puts("}");
 }
@@ -76,10 +70,10 @@ static void json_end(const struct glm_report *report, const struct glm_curve *cu
 	const struct glm_data *data = report->data;
 	char wire[WIRE_TEXT_MAX];
 
-	printf("{\"command\":\"glm train\",\"version\":\"%s\",", tally_get_version_text());
+	printf("{\"command\":\"glm train\",\"version\":\"%s\"", tally_get_version_text());
 	glm_json_text("file", request->file);
 	printf(",\"rows\":%" PRIu64 ",\"features\":%" PRIu64 ",\"nonzeros\":%" PRIu64
-	       ",\"classes\":%u,\"ranks\":%u,\"threads\":%" PRIu64 ",",
+	       ",\"classes\":%u,\"ranks\":%u,\"threads\":%" PRIu64,
 	       data->rows, data->features, data->nonzeros, data->classes_count,
 	       report->exchange->ranks, request->threads);
 	glm_json_text("comm", report->exchange->name);
@@ -92,38 +86,29 @@ static void json_end(const struct glm_report *report, const struct glm_curve *cu
 		printf("%u,", request->options.bits);
 	else
 		printf("null,");
-	printf("\"bytes_read_per_epoch\":%" PRIu64 ",\"dense_float32_bytes_per_epoch\":%" PRIu64
-	       ",",
+	printf("\"bytes_read_per_epoch\":%" PRIu64 ",\"dense_float32_bytes_per_epoch\":%" PRIu64,
 	       report->bytes_read, report->bytes_dense);
 	glm_json_number("l1", request->options.l1);
-	putchar(',');
 	glm_json_number("l2", request->options.l2);
 	printf(",\"batch\":%u,\"micro_batch\":%u,\"seed\":%" PRIu64
-	       ",\"epochs\":%u,\"resumed_epochs\":%u,\"stopped_early\":%s,",
+	       ",\"epochs\":%u,\"resumed_epochs\":%u,\"stopped_early\":%s",
 	       request->options.batch, micro, request->options.seed, curve->count,
 	       report->epochs_before, is_flat ? "true" : "false");
 	if (curve->count) {
 		const struct glm_epoch *last = &curve->epoch[curve->count - 1];
 
 		glm_json_score("", &last->score);
-		putchar(',');
-		if (last->test.rows) {
+		if (last->test.rows)
 			glm_json_score("test_", &last->test);
-			putchar(',');
-		}
 		glm_json_number("train_s", last->train_s);
-		putchar(',');
 	}
 	glm_json_number("minibatch_us", report->parts.whole_us);
-	putchar(',');
 	glm_json_number("compute_us", report->parts.compute_us);
-	putchar(',');
 	glm_json_number("exchange_us", report->parts.exchange_us);
-	putchar(',');
 	if (request->model)
 		glm_json_text("model", request->model);
 	else
-		printf("\"model\":null");
+		printf(",\"model\":null");
 	puts("}");
 }
 
