@@ -301,30 +301,26 @@ static void keep_larger(uint64_t *to, uint64_t value)
 /* The slowest rank's times, everybody's counts, and one verdict. */
 static void row_sum(struct bench_row *row, const uint64_t *all, uint32_t ranks)
 {
+	uint64_t sum[BENCH_COUNT_FIELDS] = { 0 };
+
 	row->is_same = row->is_verified = true;
 	for (uint32_t i = 0; i < ranks; i++) {
+		const uint64_t *mine = all + i * BENCH_COUNT_FIELDS;
 		struct bench_count count;
 
-		memcpy(&count, all + i * BENCH_COUNT_FIELDS, sizeof(count));
-		keep_larger(&row->all.median_ns, count.median_ns);
-		keep_larger(&row->all.p99_ns, count.p99_ns);
-		keep_larger(&row->all.p1_ns, count.p1_ns);
-		keep_larger(&row->all.min_ns, count.min_ns);
-		keep_larger(&row->all.timed_ns, count.timed_ns);
-		row->all.operations += count.operations;
-		row->all.elements += count.elements;
-		row->all.cpu_us += count.cpu_us;
-		row->all.packets_resent += count.packets_resent;
-		row->all.probes += count.probes;
-		row->all.exponent_rounds += count.exponent_rounds;
-		row->all.detail_rounds += count.detail_rounds;
-		row->all.bytes_out += count.bytes_out;
-		row->all.elements_wrong += count.elements_wrong;
+		memcpy(&count, mine, sizeof(count));
+		for (uint32_t k = 0; k < BENCH_COUNT_FIELDS; k++) {
+			if (k < BENCH_COUNT_TIMES)
+				keep_larger(&sum[k], mine[k]);
+			else
+				sum[k] += mine[k];
+		}
 		row->is_same = row->is_same && count.digest == all[BENCH_COUNT_FIELDS - 1];
 		row->is_verified = row->is_verified && !count.elements_wrong &&
 				   count.operations_checked == row->operations_expected;
 	}
 	row->is_verified = row->is_verified && row->is_same;
+	memcpy(&row->all, sum, sizeof(sum));
 }
 
 /* Collective: adds up what the ranks counted and prints it. */

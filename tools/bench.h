@@ -42,7 +42,11 @@ struct bench_count {
 	uint64_t operations_checked, elements_wrong;
 	uint64_t digest;
 };
-enum { BENCH_COUNT_FIELDS = sizeof(struct bench_count) / sizeof(uint64_t) };
+enum {
+	BENCH_COUNT_FIELDS = sizeof(struct bench_count) / sizeof(uint64_t),
+	BENCH_COUNT_TIMES =
+		offsetof(struct bench_count, operations) / sizeof(uint64_t), /* come first */
+};
 
 /* A row of the table: counts over all ranks, times of the slowest. */
 struct bench_row {

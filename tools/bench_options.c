@@ -77,9 +77,10 @@ static char *field_next(char **at, char separator)
 	return field;
 }
 
-static bool elements_read(struct bench_options *options, const char *text)
+static const char *elements_take(struct opt_value *value)
 {
-	char *copy = strdup(text), *at = copy, *field;
+	struct bench_options *options = value->request;
+	char *copy = strdup(value->text), *at = copy, *field;
 	bool is_good = copy;
 
 	options->sizes = 0;
@@ -89,12 +90,13 @@ static bool elements_read(struct bench_options *options, const char *text)
 		options->sizes++;
 	}
 	free(copy);
-	return is_good;
+	return is_good ? NULL : "numbers up to 2^32 and commas";
 }
 
-static bool bytes_read(struct bench_options *options, const char *text)
+static const char *bytes_take(struct opt_value *value)
 {
-	char *copy = strdup(text), *at = copy;
+	struct bench_options *options = value->request;
+	char *copy = strdup(value->text), *at = copy;
 	const char *from = field_next(&at, ':'), *to = field_next(&at, ':');
 	const char *factor = field_next(&at, ':');
 	uint64_t first, last, step = 2;
@@ -109,12 +111,13 @@ static bool bytes_read(struct bench_options *options, const char *text)
 		if (options->sizes < BENCH_SIZES_MAX)
 			options->elements[options->sizes++] = bytes / ELEMENT_BYTES;
 	free(copy);
-	return is_good;
+	return is_good ? NULL : "FROM:TO[:xFACTOR], 4 to 16G";
 }
 
-static bool random_read(struct bench_options *options, const char *text)
+static const char *random_take(struct opt_value *value)
 {
-	char *copy = strdup(text), *at = copy;
+	struct bench_options *options = value->request;
+	char *copy = strdup(value->text), *at = copy;
 	const char *count = field_next(&at, ':'), *min = field_next(&at, ':');
 	const char *max = field_next(&at, ':');
 	bool is_good = copy && !at && count && min && max &&
@@ -123,12 +126,13 @@ static bool random_read(struct bench_options *options, const char *text)
 		       opt_number(max, options->random_min, ELEMENTS_MAX, &options->random_max);
 
 	free(copy);
-	return is_good;
+	return is_good ? NULL : "COUNT:MIN:MAX, MIN at least 1";
 }
 
-static bool dtypes_read(struct bench_options *options, const char *text)
+static const char *dtypes_take(struct opt_value *value)
 {
-	char *copy = strdup(text), *at = copy, *field;
+	struct bench_options *options = value->request;
+	char *copy = strdup(value->text), *at = copy, *field;
 	bool is_good = copy;
 
 	options->dtypes_count = 0;
@@ -140,28 +144,7 @@ static bool dtypes_read(struct bench_options *options, const char *text)
 			options->dtypes[options->dtypes_count++] = dtype;
 	}
 	free(copy);
-	return is_good;
-}
-
-static const char *elements_take(struct opt_value *value)
-{
-	return elements_read(value->request, value->text) ? NULL : "numbers up to 2^32 and commas";
-}
-
-static const char *bytes_take(struct opt_value *value)
-{
-	return bytes_read(value->request, value->text) ? NULL : "FROM:TO[:xFACTOR], 4 to 16G";
-}
-
-static const char *random_take(struct opt_value *value)
-{
-	return random_read(value->request, value->text) ? NULL : "COUNT:MIN:MAX, MIN at least 1";
-}
-
-static const char *dtypes_take(struct opt_value *value)
-{
-	return dtypes_read(value->request, value->text) ? NULL
-							: "this version has int32 and float32";
+	return is_good ? NULL : "this version has int32 and float32";
 }
 
 /* The library's business, as if the launcher had set it. */
