@@ -40,20 +40,18 @@ bool doctor_is_release(const char *release, unsigned major, unsigned minor)
 static void kernel_look(struct doctor *doctor)
 {
 	struct utsname name;
+	bool is_new;
 
 	if (uname(&name)) {
 		doctor_say(doctor, DOCTOR_WARN, "kernel", NULL, "unknown: %s", strerror(errno));
 		return;
 	}
-	if (!doctor_is_release(name.release, 5, 0))
-		doctor_say(doctor, DOCTOR_WARN, "kernel",
-			   "Linux 4.18 sends, and 5.0 receives, a run of packets in one call: "
-			   "about 15 "
-			   "times the packets of a core",
-			   "Linux %s on %s", name.release, name.machine);
-	else
-		doctor_say(doctor, DOCTOR_OK, "kernel", NULL, "Linux %s on %s", name.release,
-			   name.machine);
+	is_new = doctor_is_release(name.release, 5, 0);
+	doctor_say(doctor, is_new ? DOCTOR_OK : DOCTOR_WARN, "kernel",
+		   is_new ? NULL
+			  : "Linux 4.18 sends, and 5.0 receives, a run of packets in one call: "
+			    "about 15 times the packets of a core",
+		   "Linux %s on %s", name.release, name.machine);
 }
 
 static void offload_look(struct doctor *doctor, int fd)

@@ -75,36 +75,26 @@ static const char help[] =
 	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
 
 /* A, A- or A-B. */
-static bool columns_read(const char *text, struct keys_options *keys)
-{
-	const char *dash = strchr(text, '-');
-	uint64_t first, last;
-	char number[16];
-
-	if (!dash) {
-		if (!opt_number(text, 1, KEYS_COLUMN_MAX, &first))
-			return false;
-		last = first;
-	} else {
-		if ((size_t)(dash - text) >= sizeof(number))
-			return false;
-		memcpy(number, text, (size_t)(dash - text));
-		number[dash - text] = 0;
-		last = 0;
-		if (!opt_number(number, 1, KEYS_COLUMN_MAX, &first) ||
-		    (dash[1] && !opt_number(dash + 1, first, KEYS_COLUMN_MAX, &last)))
-			return false;
-	}
-	keys->column_first = (uint32_t)first;
-	keys->column_last = (uint32_t)last;
-	return true;
-}
-
 static const char *columns_take(struct opt_value *value)
 {
+	static const char wrong[] = "a column from 1, or 2- or 2-5";
 	struct hot_request *request = value->request;
+	const char *dash = strchrnul(value->text, '-');
+	uint64_t first, last = 0;
+	char number[16] = "";
 
-	return columns_read(value->text, &request->keys) ? NULL : "a column from 1, or 2- or 2-5";
+	if ((size_t)(dash - value->text) >= sizeof(number))
+		return wrong;
+	memcpy(number, value->text, (size_t)(dash - value->text));
+	if (!opt_number(number, 1, KEYS_COLUMN_MAX, &first))
+		return wrong;
+	if (!*dash)
+		last = first;
+	else if (dash[1] && !opt_number(dash + 1, first, KEYS_COLUMN_MAX, &last))
+		return wrong;
+	request->keys.column_first = (uint32_t)first;
+	request->keys.column_last = (uint32_t)last;
+	return NULL;
 }
 
 static const char *format_take(struct opt_value *value)
