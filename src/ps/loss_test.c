@@ -221,7 +221,8 @@ static void loss__behind_a_checkpoint_is_refused(void **unused)
 	epoch(table, &rng);
 	end(table);
 	name_of(1, "log", path);
-	assert_int_equal(truncate(path, 700), 0);
+	/* In the first epoch, whether or not a record of what is synced comes before it. */
+	assert_int_equal(truncate(path, 500), 0);
 	refused_with(&options, "T.1.log: damaged at byte ");
 	assert_non_null(strstr(error, ": 1 batches and 2 epochs of hot keys, "));
 	options.accepts_loss = true;
