@@ -154,7 +154,7 @@ def places(text, first, last):
         yield "condition", start, end_of(text, start)
     for match in re.compile(r"\breturn ").finditer(text, first, last):
         yield "value", match.end(), end_of(text, match.end())
-    for match in re.compile(r"^\t+(?=[a-z*(+-])", re.M).finditer(text, first, last):
+    for match in re.compile(r"^\t+(?=[a-z*(]|\+\+|--)", re.M).finditer(text, first, last):
         start = match.end()
         before, line, stop = text[:match.start()].rstrip(), text[start:text.index("\n", start)], end_of(text, start)
         if before[-1:] not in ";{}:)" and not before.endswith("else") or line.startswith("text_"):
