@@ -155,6 +155,7 @@ bool endpoint_path_lost(const struct endpoint *endpoint, uint32_t shard, uint64_
 /* When the last RESULT was accepted, on the link's clock. */
 uint64_t endpoint_progress_ns(const struct endpoint *endpoint);
 void endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats);
+/* R-PACE-5. For the simulator: libtally leaves it as it was at the start. */
 void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
 		     uint32_t window);
 /* For tests whose rounds are to begin near the wrap of their numbers: every slot is as if it had done

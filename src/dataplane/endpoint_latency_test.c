@@ -215,6 +215,7 @@ static void latency__lost_update_is_sent_again(void **state)
 	net_close(net);
 }
 
+/* R-LAT-16, R-LAT-7 */
 static void latency__lost_result_is_asked_for_again_by_who_lacks_it(void **state)
 {
 	struct loss loss = { .type = WIRE_RESULT, .from = TO_SWITCH, .to = 1, .left = 2 };

@@ -33,6 +33,7 @@ static void server__memory_bound_is_named_and_the_table_goes_on(void **unused)
 	close(fd);
 }
 
+/* R-KV-9 */
 static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 {
 	struct rlimit size;

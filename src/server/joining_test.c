@@ -375,6 +375,7 @@ static void join__beyond_its_share_of_jobs_is_denied(void **state)
 		      "job train: rank 1 (h1): denied: too many jobs", true);
 }
 
+/* R-CT-34 */
 static void join__of_a_job_too_many_hears_who_has_them(void **state)
 {
 	(void)state;

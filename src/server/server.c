@@ -349,6 +349,7 @@ static void run_stop(struct server *server, uint64_t now_ns)
 	tables_abort(server, -1, true, "the aggregator is shutting down");
 }
 
+/* R-CT-19 */
 static void run_drain(struct server *server, uint64_t now_ns)
 {
 	if (server->is_draining)

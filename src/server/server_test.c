@@ -390,6 +390,7 @@ static void server__drops_connections_that_talk_nonsense(void **state)
 	server_close(server);
 }
 
+/* R-CT-19 */
 static void server__draining_denies_gatherings_and_lets_jobs_end(void **state)
 {
 	struct server *server = test_server((struct server_options){ .shards = 1 });
@@ -455,6 +456,7 @@ static void server__a_local_one_that_drains_cuts_nobody_short(void **state)
 	assert_false(book_has("cannot accept"));
 }
 
+/* R-CT-19 */
 static void server__draining_aborts_at_its_limit(void **state)
 {
 	struct server *server = test_server((struct server_options){ .drain_ms = 200 });

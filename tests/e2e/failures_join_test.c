@@ -139,6 +139,7 @@ static void init__a_port_written_in_another_way_lets_all_in(void **state)
 	refused(&claim, NULL, TALLY_OK, (const char *[RANKS_WORDS_MAX]){ NULL });
 }
 
+/* R-CT-26 */
 static void init__a_wrong_key_ends_it_for_all(void **state)
 {
 	const struct claim claim = { .size = SIZE, .rank = ODD, .has_wrong_key = true };

@@ -191,6 +191,7 @@ static void network__that_loses_udp_after_the_start_is_named(void **state)
 	path_lost(0, (const char *[RANKS_WORDS_MAX]){ proxy->address, "UDP" });
 }
 
+/* R-PACE-10 */
 static void network__whose_mtu_falls_after_the_start_is_named(void **state)
 {
 	(void)state;

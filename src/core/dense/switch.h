@@ -362,7 +362,8 @@ CORE_INLINE void switch_slot_reset(const struct switch_job *job, struct switch_s
 }
 
 /*
- * switch_step advances one slot by one UPDATE or PROBE that switch_admit has let in.
+ * switch_step advances one slot by one UPDATE or PROBE that switch_admit has let in. A copy that comes late is
+ * R-SW-4, one of this round R-SW-6, one that is older still R-SW-13.
  * `sum` holds the slot's two copies, `stride` lanes apart (stride >= job->lanes); `lane` are the
  * packet's lanes, `end` is the packet's end (read in eBPF only). The caller holds the slot's lock.
  */

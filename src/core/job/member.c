@@ -488,6 +488,7 @@ static void closed(struct turn *turn)
 	fail(turn, CONTROL_REMOTE, CONTROL_RANK_NONE, true);
 }
 
+/* R-CT-9, R-CT-54 */
 static void silent(struct turn *turn)
 {
 	const struct member *member = turn->member;

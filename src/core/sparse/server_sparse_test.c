@@ -74,6 +74,7 @@ static void a_fence_is_on_disk_before_setup_and_resume_leave(void **state)
 	assert_true(actions.is_dropped);
 }
 
+/* R-SP-28 */
 static void cold_batches_count_once_in_order(void **state)
 {
 	(void)state;
@@ -96,6 +97,7 @@ static void cold_batches_count_once_in_order(void **state)
 	assert_true(actions.apply);
 }
 
+/* R-SP-29 */
 static void a_new_incarnation_begins_with_an_empty_row(void **state)
 {
 	(void)state;
