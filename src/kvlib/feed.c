@@ -9,7 +9,7 @@ enum { FETCH_AHEAD = 12 }; /* keys: as long as memory takes */
 /* ---- pulls ---- */
 
 /* What the copy has is there at once; the others stay, in their order, before it. How many they are. The bound of R-SP-31
- * is 0 in all modes: what a bounded worker may miss (R-KV-15) is for its steps to say. */
+ * is 0 in all modes: it is in epochs, a worker's staleness in steps, and a step may have many epochs. */
 static uint32_t copied_take(struct kv_server *server, struct kv_work *work,
 			    const struct kv_part *part)
 {

@@ -13,7 +13,7 @@ static bool peer_has_key(const struct server *server, const struct control_messa
 	return !server->key[0] || key_matches(key, server->key);
 }
 
-/* No room for one more job: who has it? */
+/* No room for one more job: who has it? R-CT-34. */
 static void peer_refuse(struct server *server, struct peer *peer,
 			const struct control_message *message, int result, uint64_t now_ns)
 {

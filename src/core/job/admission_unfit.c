@@ -13,6 +13,7 @@
 
 static const uint64_t note_ns = 5000000000;
 
+/* R-CT-26 */
 bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key)
 {
 	if (turn->config->key && !key_matches(key, turn->config->key))

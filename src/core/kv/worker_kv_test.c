@@ -531,6 +531,7 @@ static void kv__switch_needs_its_map(void **state)
 
 /* ---- batches, pulls, barriers: R-KV-9 to R-KV-12, R-KV-15 ---- */
 
+/* R-KV-9, R-KV-12 */
 static void kv__what_has_no_answer_is_said_again(void **state)
 {
 	struct worker_kv_server *server;
