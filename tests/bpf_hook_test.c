@@ -176,6 +176,18 @@ static void checksums__that_are_wrong_are_left_to_the_socket(void **state)
 	}
 }
 
+/* R-WIRE-1: 0 says that there is none. Sockets take that, too; the answer has one. */
+static void checksums__of_0_are_not_looked_at(void **state)
+{
+	struct frame frame;
+
+	(void)state;
+	job_begin();
+	frame = question((int32_t[LANES]){ -1, 3, 1 << 30, -70000 }, 9);
+	wire_put16(frame.at + AT_UDP_CHECKSUM, 0);
+	is_answered(&frame);
+}
+
 /* A packet that has not left its machine has the pseudo header's sum there; so has its answer. */
 static void checksums__that_the_device_is_to_make_are_left_to_it(void **state)
 {
@@ -304,6 +316,7 @@ static int group(void)
 		cmocka_unit_test(checksums__of_all_sums_are_right),
 		cmocka_unit_test(checksums__whose_carry_carries_are_right),
 		cmocka_unit_test(checksums__that_are_wrong_are_left_to_the_socket),
+		cmocka_unit_test(checksums__of_0_are_not_looked_at),
 		cmocka_unit_test(checksums__that_the_device_is_to_make_are_left_to_it),
 		cmocka_unit_test(frames__without_lanes_are_answered_in_every_slot),
 		cmocka_unit_test(frames__of_others_are_passed_on),
