@@ -3,6 +3,20 @@
  * does not (R-KV-13). */
 #include "kvlib/kv_fixture.h"
 
+static _Thread_local bool
+	writes_slowly; /* and all that others do meanwhile comes before this thread's next step */
+
+ssize_t __real_write(int fd, const void *bytes, size_t count);
+ssize_t __wrap_write(int fd, const void *bytes, size_t count);
+ssize_t __wrap_write(int fd, const void *bytes, size_t count)
+{
+	ssize_t written = __real_write(fd, bytes, count);
+
+	if (writes_slowly)
+		usleep(20000);
+	return written;
+}
+
 static uint64_t leaves_of(struct fake *fake)
 {
 	uint64_t leaves;
@@ -142,6 +156,33 @@ static void leave__of_who_has_no_place_is_over(void **state)
 	fake_end(other);
 }
 
+/* Its thread sleeps without end. It is woken once, and must find then that it is to end. */
+static void leave__of_a_table_with_an_error_ends_its_thread(void **state)
+{
+	struct fake *fake = fake_begin(0, 48);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key = 1, timestamp;
+	float value[FAKE_DIM] = { 0 };
+	bool is_asleep;
+
+	(void)state;
+	fake_refuses(fake, KV_BATCH, KV_REFUSED_DISK);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE, "refuses BATCH");
+	do {
+		usleep(200);
+		pthread_mutex_lock(&kv->lock);
+		is_asleep = kv->is_asleep;
+		pthread_mutex_unlock(&kv->lock);
+	} while (!is_asleep);
+	alarm(20);
+	writes_slowly = true;
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "refuses BATCH");
+	writes_slowly = false;
+	alarm(0);
+	fake_end(fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +192,7 @@ int main(void)
 		cmocka_unit_test(leave__that_is_not_answered_is_said_in_time),
 		cmocka_unit_test(leave__that_is_refused_is_an_error),
 		cmocka_unit_test(leave__of_who_has_no_place_is_over),
+		cmocka_unit_test(leave__of_a_table_with_an_error_ends_its_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
