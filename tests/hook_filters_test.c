@@ -5,6 +5,7 @@
  */
 #define SWITCH_LANES_MAX 360 /* as in latency_tc.bpf.c */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -325,6 +326,28 @@ static void filters__that_another_has_got_meanwhile_come_back_when_it_is_gone(vo
 	hook = open_at("lo");
 }
 
+static int descriptors(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void filters__keep_nothing_of_their_daemon_open(void **state)
+{
+	int before = descriptors();
+	char error[HOOK_ERROR_BYTES];
+	struct hook *other;
+
+	(void)state;
+	assert_int_equal(hook_tc_open(&other, "lo", PORT + 1, error), 0);
+	assert_true(descriptors() > before);
+	other->ops->close(other);
+	assert_int_equal(descriptors(), before);
+}
+
 static int group(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +362,7 @@ static int group(void)
 		cmocka_unit_test(words__of_the_library_are_kept_to_itself),
 		cmocka_unit_test(filters__that_others_take_away_are_put_back),
 		cmocka_unit_test(filters__that_another_has_got_meanwhile_come_back_when_it_is_gone),
+		cmocka_unit_test(filters__keep_nothing_of_their_daemon_open),
 	};
 
 	return cmocka_run_group_tests_name("hook-filters", tests, NULL, NULL);

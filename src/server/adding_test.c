@@ -117,6 +117,17 @@ static void add__of_a_path_too_narrow_names_its_rank(void **state)
 	assert_line(0, SERVER_ERROR, "train", 1, line);
 }
 
+static void add__of_paths_too_narrow_names_the_first_of_the_narrowest(void **state)
+{
+	(void)state;
+	test.peers[PEER].mtu = test.peers[PEER + 1].mtu = 1239;
+	add();
+	assert_refused(SHARDS,
+		       "rank 0 on alpha: the MTU of its path to the aggregator is 1239 bytes, and "
+		       "must be 1240 or more",
+		       true, 0);
+}
+
 /* A member that has gone, or has told no MTU, counts as one on a stock network. */
 static void add__of_an_unknown_mtu_is_for_1500_bytes(void **state)
 {
@@ -235,6 +246,7 @@ int main(void)
 		T(add__tells_every_shard_what_the_narrowest_can_hold),
 		T(add__of_latency_mode_is_for_the_first_shard_alone),
 		T(add__of_a_path_too_narrow_names_its_rank),
+		T(add__of_paths_too_narrow_names_the_first_of_the_narrowest),
 		T(add__of_an_unknown_mtu_is_for_1500_bytes),
 		T(add__beyond_the_memory_says_what_does_not_fit),
 		T(add__without_memory_for_the_last_shard_tells_none),
