@@ -541,8 +541,8 @@ static void speak(struct turn *turn)
 	}
 	if (turn->now_ns >= alive_ns(server))
 		turn->actions->todo |= WORKER_KV_SAY_ALIVE;
-	if (turn->kv->leave_ns &&
-	    server->state == WORKER_KV_OPEN) { /* before it would be of no table */
+	/* Before it would be of no table; and no OPENED may come behind it. */
+	if (turn->kv->leave_ns && server->state == WORKER_KV_OPEN && !server->is_asked_again) {
 		turn->actions->todo |= WORKER_KV_SAY_LEAVE;
 		enter(server, WORKER_KV_LEAVING);
 	}

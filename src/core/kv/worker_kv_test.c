@@ -855,6 +855,25 @@ static void kv__leave_is_said_until_it_is_answered(void **state)
 	assert_int_equal(wait(0, 100 * s_ns), 0);
 }
 
+/* R-KV-22: behind LEAVE no OPENED may come. */
+static void kv__leave_waits_for_the_table_that_is_asked_for_again(void **state)
+{
+	uint8_t list[WORKER_KV_IDENTITY_BYTES];
+
+	(void)state;
+	begin(2, WORKER_KV_ASYNC, 0);
+	up(0);
+	up(1);
+	assert_int_equal(wait(0, 0), WORKER_KV_SAY_OPEN);
+	assert_true(worker_kv_open(kv, 0, list));
+	worker_kv_leave(kv, now_ns);
+	assert_int_equal(wait(0, 0), 0);
+	assert_int_equal(wait(1, 0), WORKER_KV_SAY_LEAVE);
+	assert_true(hear(0, opened_of(0)) & WORKER_KV_AGAIN);
+	assert_int_equal(wait(0, 0), WORKER_KV_SAY_LEAVE);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_LEAVE, 0), WORKER_KV_OVER);
+}
+
 static void kv__who_cannot_be_told_that_this_one_leaves_is_given_up(void **state)
 {
 	(void)state;
@@ -913,6 +932,7 @@ int main(void)
 		cmocka_unit_test(kv__generation_that_there_was_before_is_a_fault),
 		cmocka_unit_test(kv__server_back_from_a_checkpoint_may_be_behind),
 		cmocka_unit_test(kv__leave_is_said_until_it_is_answered),
+		cmocka_unit_test(kv__leave_waits_for_the_table_that_is_asked_for_again),
 		cmocka_unit_test(kv__who_cannot_be_told_that_this_one_leaves_is_given_up),
 		cmocka_unit_test(kv__who_has_no_place_need_not_leave),
 	};
