@@ -283,6 +283,8 @@ static void opened(struct turn *turn, const struct worker_kv_message *said)
 		return;
 	}
 	place_take(turn, said);
+	if (worker_kv_is_up(server) && server->was_answered)
+		server->down_ns = turn->now_ns; /* asked again: it was up until now */
 	server->is_asked_again = false;
 	/* R-KV-11: all servers have opened the table before there is a barrier. */
 	if (!server->was_open) {

@@ -874,6 +874,25 @@ static void kv__leave_waits_for_the_table_that_is_asked_for_again(void **state)
 	assert_int_equal(hear_of(0, WORKER_KV_SAYS_LEAVE, 0), WORKER_KV_OVER);
 }
 
+static void kv__a_server_that_is_asked_again_was_up_until_then(void **state)
+{
+	uint8_t list[WORKER_KV_IDENTITY_BYTES];
+	uint64_t asked_ns;
+
+	(void)state;
+	begin(2, WORKER_KV_ASYNC, 0);
+	up(0);
+	(void)hear_of(0, WORKER_KV_SAYS_ALIVE, 0);
+	now_ns += s_ns;
+	up(1);
+	assert_true(wait(0, 0) & WORKER_KV_SAY_OPEN);
+	assert_true(worker_kv_open(kv, 0, list));
+	asked_ns = now_ns;
+	assert_true(hear(0, opened_of(0)) & WORKER_KV_AGAIN);
+	lose(0); /* and has answered nothing since */
+	assert_true(kv->server->down_ns == asked_ns);
+}
+
 static void kv__who_cannot_be_told_that_this_one_leaves_is_given_up(void **state)
 {
 	(void)state;
@@ -933,6 +952,7 @@ int main(void)
 		cmocka_unit_test(kv__server_back_from_a_checkpoint_may_be_behind),
 		cmocka_unit_test(kv__leave_is_said_until_it_is_answered),
 		cmocka_unit_test(kv__leave_waits_for_the_table_that_is_asked_for_again),
+		cmocka_unit_test(kv__a_server_that_is_asked_again_was_up_until_then),
 		cmocka_unit_test(kv__who_cannot_be_told_that_this_one_leaves_is_given_up),
 		cmocka_unit_test(kv__who_has_no_place_need_not_leave),
 	};
