@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_main.c - what a seed of sparse mode chooses, and the command `tally sim --sparse`. */
+/* sparse_main.c - what a seed of sparse mode chooses, and the command `tally sim --sparse`, which plays its tables over TCP
+ * as well: tables.h. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "sim/sim_state.h"
 #include "sim/sparse.h"
+#include "sim/tables.h"
 #include "util/opt.h"
 
 #define MS 1000000ull
@@ -88,7 +90,12 @@ void sparse_scenario_describe(const struct sparse_scenario *scenario, char text[
 
 struct asked {
 	uint64_t first, last;
-	bool is_sparse, is_verbose, is_trace, is_json;
+	bool is_sparse, are_tables, is_verbose, is_trace, is_json;
+};
+
+struct sum {
+	struct sparse_report sparse;
+	struct tables_report tables;
 };
 
 static void report_add(struct sparse_report *sum, const struct sparse_report *other)
@@ -116,8 +123,21 @@ static void report_add(struct sparse_report *sum, const struct sparse_report *ot
 		sum->stall_ns = other->stall_ns;
 }
 
-static void sum_print(const struct sparse_report *sum, uint64_t runs, uint64_t violations,
-		      double seconds)
+static void tables_add(struct tables_report *sum, const struct tables_report *other)
+{
+	sum->batches += other->batches;
+	sum->barriers += other->barriers;
+	sum->pulls += other->pulls;
+	sum->connections += other->connections;
+	sum->processes += other->processes;
+	sum->server_deaths += other->server_deaths;
+	sum->silences += other->silences;
+	sum->refused += other->refused;
+	sum->runs_over += other->runs_over;
+	sum->virtual_ns += other->virtual_ns;
+}
+
+static void sparse_print(const struct sparse_report *sum, uint64_t runs)
 {
 	printf("\nruns          %" PRIu64 ", %" PRIu64 " generations\n", runs, sum->generations);
 	printf("strikes       %" PRIu64 " switches died, %" PRIu64
@@ -137,16 +157,37 @@ static void sum_print(const struct sparse_report *sum, uint64_t runs, uint64_t v
 	printf("copies        %" PRIu64 " parts of BCASTs, %" PRIu64 " values used, %" PRIu64
 	       " pulled\n",
 	       sum->bcasts, sum->copied, sum->pulled);
-	printf("simulated     %.1f s in %.1f s of processor: %.2f M packets/s\n",
-	       (double)sum->virtual_ns / 1e9, seconds,
-	       (double)sum->packets / 1e6 / (seconds + 1e-9));
-	printf("longest stall %.1f s\n", (double)sum->stall_ns / 1e9);
+	printf("simulated     %.1f s, longest stall %.1f s\n", (double)sum->virtual_ns / 1e9,
+	       (double)sum->stall_ns / 1e9);
+}
+
+static void tables_print(const struct tables_report *sum, uint64_t runs)
+{
+	printf("\ntables        %" PRIu64 ", %" PRIu64 " processes of workers, %" PRIu64
+	       " connections\n",
+	       runs, sum->processes, sum->connections);
+	printf("strikes       %" PRIu64 " servers died, %" PRIu64 " sides heard nothing, %" PRIu64
+	       " runs were over, %" PRIu64 " messages were refused\n",
+	       sum->server_deaths, sum->silences, sum->runs_over, sum->refused);
+	printf("done          %" PRIu64 " batches, %" PRIu64 " barriers, %" PRIu64 " pulls\n",
+	       sum->batches, sum->barriers, sum->pulls);
+	printf("simulated     %.1f s\n", (double)sum->virtual_ns / 1e9);
+}
+
+static void sum_print(const struct sum *sum, uint64_t runs, uint64_t violations, double seconds)
+{
+	if (sum->sparse.generations)
+		sparse_print(&sum->sparse, runs);
+	tables_print(&sum->tables, runs);
+	printf("\nprocessor     %.1f s\n", seconds);
 	printf("violations    %" PRIu64 "\n", violations);
 }
 
-static void sum_json(const struct sparse_report *sum, uint64_t runs, uint64_t violations,
-		     double seconds)
+static void sum_json(const struct sum *all, uint64_t runs, uint64_t violations, double seconds)
 {
+	const struct sparse_report *sum = &all->sparse;
+	const struct tables_report *tables = &all->tables;
+
 	printf("{\"runs\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"generations\":%" PRIu64
 	       ",\"switch_deaths\":%" PRIu64 ",\"zombies\":%" PRIu64 ",\"zombie_acks\":%" PRIu64
 	       ",\"server_deaths\":%" PRIu64 ",\"joins\":%" PRIu64 ",\"forged\":%" PRIu64,
@@ -158,12 +199,17 @@ static void sum_json(const struct sparse_report *sum, uint64_t runs, uint64_t vi
 	       ",\"copied\":%" PRIu64 ",\"pulled\":%" PRIu64,
 	       sum->epochs, sum->batches, sum->packets, sum->lost, sum->pushes, sum->pushes_again,
 	       sum->parts, sum->parts_again, sum->bcasts, sum->copied, sum->pulled);
+	printf(",\"table_processes\":%" PRIu64 ",\"table_connections\":%" PRIu64
+	       ",\"table_server_deaths\":%" PRIu64 ",\"table_batches\":%" PRIu64
+	       ",\"table_barriers\":%" PRIu64 ",\"table_virtual_seconds\":%.3f",
+	       tables->processes, tables->connections, tables->server_deaths, tables->batches,
+	       tables->barriers, (double)tables->virtual_ns / 1e9);
 	printf(",\"virtual_seconds\":%.3f,\"cpu_seconds\":%.3f,\"stall_seconds\":%.3f}\n",
 	       (double)sum->virtual_ns / 1e9, seconds, (double)sum->stall_ns / 1e9);
 }
 
-static bool seed_run(const char *name, const struct asked *asked, uint64_t seed,
-		     struct sparse_report *sum)
+static bool sparse_seed_run(const char *name, const struct asked *asked, uint64_t seed,
+			    struct sparse_report *sum)
 {
 	struct sparse_scenario scenario;
 	struct sparse_report report;
@@ -186,10 +232,33 @@ static bool seed_run(const char *name, const struct asked *asked, uint64_t seed,
 	return !report.is_failed;
 }
 
+static bool tables_seed_run(const char *name, const struct asked *asked, uint64_t seed,
+			    struct tables_report *sum)
+{
+	struct tables_report report;
+	char text[256];
+
+	tables_describe(seed, text);
+	if (asked->is_verbose)
+		printf("seed %" PRIu64 ", its tables: %s\n", seed, text);
+	tables_run(seed, &report, asked->is_trace ? stdout : NULL);
+	tables_add(sum, &report);
+	if (asked->is_verbose)
+		printf("  %" PRIu64 " connections in %.3f s, digest %016" PRIx64 "\n",
+		       report.connections, (double)report.virtual_ns / 1e9, report.digest);
+	if (report.is_failed)
+		printf("FAILED seed %" PRIu64
+		       ", its tables: %s\n  %s\n  repeat: %s --sparse --tables "
+		       "--seed %" PRIu64 " --trace\n",
+		       seed, report.failure, text, name, seed);
+	return !report.is_failed;
+}
+
 static const char help[] =
 	"tally sim --sparse - sparse mode's shipped code over simulated networks\n"
 	"\n"
-	"usage: tally sim --sparse [--seeds A..B | --seed S] [--verbose] [--trace] [--json]\n"
+	"usage: tally sim --sparse [--tables] [--seeds A..B | --seed S] [--verbose] [--trace] "
+	"[--json]\n"
 	"\n"
 	"A seed chooses everything: up to 8 workers, the table, the faults of the network, a slow "
 	"disk,\n"
@@ -199,6 +268,15 @@ static const char help[] =
 	"push\n"
 	"that a worker took as committed must have been on the disk (docs/protocol.md, X1 to X6).\n"
 	"\n"
+	"Each seed also plays tables of keys over TCP, with up to 4 workers and 3 servers.\n"
+	"Connections break, stall or fall silent; workers are killed and replaced; servers are "
+	"killed\n"
+	"and have what their disks have; disks are slow or full. All timers run on a simulated "
+	"clock.\n"
+	"Each batch must be applied once and in order, no barrier may pass early, nobody may wait\n"
+	"for ever, and whoever has left must be gone (docs/protocol.md, R-KV-6 to R-KV-17).\n"
+	"\n"
+	"  --tables       these tables alone\n"
 	"  --seeds A..B   all these seeds (default 1..100)\n"
 	"  --seed S       one seed\n"
 	"  --verbose      two lines for each seed\n"
@@ -217,6 +295,7 @@ static const char *seeds_take(struct opt_value *value)
 #define AT(field) OPT_FIELD(struct asked, field)
 static const struct opt table[] = {
 	{ "sparse", OPT_FLAG, AT(is_sparse) },
+	{ "tables", OPT_FLAG, AT(are_tables) },
 	{ "seeds", OPT_CALL, .call = seeds_take },
 	{ "seed", OPT_CALL, .call = seeds_take, .same = "seeds" },
 	{ "verbose", OPT_FLAG, AT(is_verbose) },
@@ -227,7 +306,7 @@ static const struct opt table[] = {
 int sparse_main(int argc, char **argv)
 {
 	struct asked asked = { .first = 1, .last = 100 };
-	struct sparse_report sum = { .is_failed = false };
+	struct sum sum = { .sparse = { .is_failed = false } };
 	uint64_t violations = 0;
 	clock_t begin = clock();
 	const struct opt_command command = { .name = "tally sim --sparse",
@@ -247,7 +326,10 @@ int sparse_main(int argc, char **argv)
 		if (isatty(STDERR_FILENO) && !asked.is_verbose)
 			fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " runs ", i,
 				asked.last - asked.first + 1);
-		violations += !seed_run(argv[0], &asked, asked.first + i, &sum);
+		if (!asked.are_tables)
+			violations +=
+				!sparse_seed_run(argv[0], &asked, asked.first + i, &sum.sparse);
+		violations += !tables_seed_run(argv[0], &asked, asked.first + i, &sum.tables);
 	}
 	seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
 	(asked.is_json ? sum_json : sum_print)(&sum, asked.last - asked.first + 1, violations,
