@@ -181,6 +181,10 @@ void tables_turn_judge(struct tables_world *world, uint32_t s)
 
 		if (!came->waits_ns || !came->is_here || came->barrier <= server->book.barrier)
 			continue;
+		if (world->now_ns < server->full_ns && !world->conn[server->its[i] - 1].is_ending)
+			tables_fail(world,
+				    "R-KV-11: the disk of server %u is full, worker %u waits", s,
+				    i);
 		if (is_due(world, server, i, came->barrier))
 			tables_fail(world,
 				    "R-KV-11: server %u does not pass barrier %llu of worker %u", s,
@@ -403,7 +407,9 @@ void tables_fault_judge(struct tables_world *world, uint32_t p, uint32_t s,
 		return;
 	if (fault == WORKER_KV_REFUSED && (refusal == TABLES_NO_DISK || refusal == TABLES_GONE))
 		return; /* judged when it was said */
+	/* R-KV-13: who leaves has left then. */
 	if (fault == WORKER_KV_REFUSED && refusal == WORKER_KV_REFUSED_SUPERSEDED &&
+	    !process->left_ns &&
 	    (!is_latest || part->was_ended ||
 	     (world->scenario->mode == WORKER_KV_SYNC &&
 	      !tables_book_has(&world->server[s].disk, process->worker))))

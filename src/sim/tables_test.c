@@ -192,6 +192,27 @@ static void check__who_has_gone_is_not_named_too_early(void **state)
 	fails_with("R-KV-17: server 0 tells worker 0");
 }
 
+static void check__who_waits_for_a_full_disk_is_told(void **state)
+{
+	(void)state;
+	world->server[0].its[0] = 1;
+	tables_came_says(world, 0, 0, 1, true);
+	world->server[0].full_ns = world->now_ns + 1;
+	tables_turn_judge(world, 0);
+	fails_with("R-KV-11: the disk of server 0 is full");
+}
+
+static void check__who_leaves_and_has_no_place_has_left(void **state)
+{
+	(void)state;
+	world->latest[0] = 2;
+	tables_fault_judge(world, 0, 0, WORKER_KV_REFUSED, WORKER_KV_REFUSED_SUPERSEDED);
+	assert_false(report.is_failed);
+	world->process[0].left_ns = world->now_ns;
+	tables_fault_judge(world, 0, 0, WORKER_KV_REFUSED, WORKER_KV_REFUSED_SUPERSEDED);
+	fails_with("process 0: fault");
+}
+
 static void check__a_step_goes_on_when_all_have_come(void **state)
 {
 	(void)state;
@@ -220,6 +241,8 @@ int main(void)
 		T(check__nobody_leaves_who_has_not_said_so),
 		T(check__who_has_gone_is_named_in_time),
 		T(check__who_has_gone_is_not_named_too_early),
+		T(check__who_waits_for_a_full_disk_is_told),
+		T(check__who_leaves_and_has_no_place_has_left),
 		T(check__a_step_goes_on_when_all_have_come),
 	};
 
