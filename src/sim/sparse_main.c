@@ -279,8 +279,8 @@ static const char help[] =
 	"  --tables       these tables alone\n"
 	"  --seeds A..B   all these seeds (default 1..100)\n"
 	"  --seed S       one seed\n"
-	"  --verbose      two lines for each seed\n"
-	"  --trace        a line for each packet\n"
+	"  --verbose      two lines for each run\n"
+	"  --trace        a line for each packet or message\n"
 	"  --json         the summary as one JSON object, on the last line\n"
 	"\n"
 	"Exit status: 0 no violation; 1 violations; 2 wrong command line.\n";
