@@ -428,12 +428,6 @@ static int random_run(struct bench *bench)
 
 /* ---- life ---- */
 
-static const char *env_get(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 static int comm_open(struct bench *bench)
 {
 	struct tally_options options = TALLY_OPTIONS_INIT;
@@ -444,7 +438,7 @@ static int comm_open(struct bench *bench)
 	options.latency_slots = (uint32_t)bench->options.latency_slots;
 	options.latency_window = (uint32_t)bench->options.latency_window;
 	snprintf(job, sizeof(job), "bench-%d-%" PRIu64, (int)getpid(), clock_ns());
-	result = bootstrap_is_launched(env_get, NULL)
+	result = bootstrap_is_launched(bootstrap_getenv, NULL)
 			 ? tally_comm_init_env(&bench->comm, &options)
 			 : tally_comm_init(&bench->comm, job, 1, 0, &options);
 	if (result)

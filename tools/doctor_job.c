@@ -26,12 +26,6 @@ enum {
 	LOSS_FEW = 3,        /* so many may be anything */
 };
 
-static const char *env_get(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 /* ---- files and variables ---- */
 
 static void files_look(struct doctor *doctor)
@@ -60,7 +54,7 @@ static void launcher_look(struct doctor *doctor)
 	struct bootstrap *boot = &doctor->boot;
 	char text[BOOTSTRAP_TEXT_MAX];
 
-	if (!bootstrap_is_launched(env_get, NULL)) {
+	if (!bootstrap_is_launched(bootstrap_getenv, NULL)) {
 		doctor_say(doctor, DOCTOR_OK, "launcher", NULL,
 			   "none here: tally run, torchrun, mpirun or srun will say who is who");
 	} else if (bootstrap_env(boot, config_get, &doctor->config, text)) {

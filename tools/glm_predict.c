@@ -105,20 +105,14 @@ static int request_parse(struct request *request, int argc, char **argv)
 	return OPT_GO_ON;
 }
 
-static const char *environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 /* Of several ranks, the first one works. */
 static bool is_idle(void)
 {
 	char text[BOOTSTRAP_TEXT_MAX];
 	struct bootstrap boot = { .rank = 0 };
 
-	return bootstrap_is_launched(environment, NULL) &&
-	       bootstrap_env(&boot, environment, NULL, text) == TALLY_OK && boot.rank > 0;
+	return bootstrap_is_launched(bootstrap_getenv, NULL) &&
+	       bootstrap_env(&boot, bootstrap_getenv, NULL, text) == TALLY_OK && boot.rank > 0;
 }
 
 /* ---- rows through a model ---- */

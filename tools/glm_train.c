@@ -73,12 +73,6 @@ static int decide(struct run *run, bool *is_so)
 
 /* ---- before ---- */
 
-static const char *environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 static int agree(void *arg, struct exchange *exchange, char error[GLM_ERROR_MAX])
 {
 	return glm_request_agree(arg, exchange, error);
@@ -99,8 +93,9 @@ static int join_tally(struct exchange **exchange, struct glm_request *request,
 		return -1;
 	}
 	snprintf(error, GLM_ERROR_MAX, "out of memory");
-	return bootstrap_is_launched(environment, NULL) ? exchange_tally(exchange, &options, error)
-							: exchange_none(exchange);
+	return bootstrap_is_launched(bootstrap_getenv, NULL)
+		       ? exchange_tally(exchange, &options, error)
+		       : exchange_none(exchange);
 }
 
 static int job_join(struct run *run, glm_join_fn join)

@@ -14,6 +14,12 @@
 #include "lib/interface.h"
 #include "util/conf.h"
 
+const char *bootstrap_getenv(const char *name, void *unused)
+{
+	(void)unused;
+	return getenv(name);
+}
+
 int bootstrap_refuse(const struct reader *reader, const char *format, ...)
 {
 	va_list args;

@@ -52,6 +52,8 @@ __attribute__((format(printf, 2, 3))) void bootstrap_warn(struct bootstrap *boot
 
 /* Returns a variable's value, or NULL. */
 typedef const char *(*bootstrap_get_fn)(const char *name, void *arg);
+/* The process's environment. */
+const char *bootstrap_getenv(const char *name, void *unused);
 
 /* Fills in job, size, rank and local_size from the first set that is there. TALLY_OK, or
  * TALLY_ERR_ARGUMENT with the names and values that were read in `text`. */

@@ -183,12 +183,6 @@ int config_load(struct config *config, const char *etc, const char *home, bootst
 	return result ? result : file_take(config, CONFIG_HOME, home, text);
 }
 
-static const char *env_get(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 int config_load_process(struct config *config, char text[BOOTSTRAP_TEXT_MAX])
 {
 	const char *home = secure_getenv("HOME");
@@ -196,8 +190,8 @@ int config_load_process(struct config *config, char text[BOOTSTRAP_TEXT_MAX])
 	int length = home && *home ? snprintf(path, sizeof(path), "%s/.tally.conf", home) : -1;
 
 	return config_load(config, "/etc/tally.conf",
-			   length > 0 && length < (int)sizeof(path) ? path : NULL, env_get, NULL,
-			   text);
+			   length > 0 && length < (int)sizeof(path) ? path : NULL, bootstrap_getenv,
+			   NULL, text);
 }
 
 /* An empty variable is one that is not set. */
