@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/shared/rto.h"
 #include "dataplane/link_udp.h"
 #include "lib/local.h"
 #include "lib/membership.h"
@@ -157,15 +158,9 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 	timeline_service(clock_ns());
 	*polls_count = WAKE_POLLS;
 	for (struct tally_comm *comm = first; comm; comm = comm->next_comm) {
-		uint64_t due_ns;
-
 		membership_service(comm, codec, clock_ns());
-		due_ns = drive(comm);
-		if (due_ns < until_ns)
-			until_ns = due_ns;
-		due_ns = membership_deadline(comm);
-		if (due_ns < until_ns)
-			until_ns = due_ns;
+		until_ns = rto_least(until_ns, drive(comm));
+		until_ns = rto_least(until_ns, membership_deadline(comm));
 		*polls_count += membership_poll(comm, &polls[*polls_count]);
 		if (comm->is_watched)
 			polls[(*polls_count)++] = (struct pollfd){ .fd = link_udp_fd(comm->link),
