@@ -5,73 +5,44 @@
  * gradient's products and sums are each rounded as the scalar's are.
  */
 #define WEAVE_VECTOR 32
-#include "glm/weave_ops.h"
-
 #include <immintrin.h>
 
 #include "glm/weave_join.h"
 
-enum { WORDS = WEAVE_VECTOR / 8 }; /* of a vector */
-
-/* The first `bits` planes from `word` on, joined; words past the last are 0 and not read. */
-WEAVE_INLINE void values_load(const uint64_t *plane, size_t plane_words, uint32_t bits,
-			      uint32_t word, uint32_t words, weave_vector *value)
+WEAVE_INLINE weave_vector words_load(const uint64_t *at, uint32_t words)
 {
 	__m256i lane = _mm256_set_epi64x(3, 2, 1, 0);
-	__m256i mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x((int64_t)words - word), lane);
-	weave_vector loaded[8];
+	__m256i mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(words), lane);
 
-	for (uint32_t bit = 0; bit < bits; bit++) {
-		const void *at = plane + bit * plane_words + word;
-		loaded[bit] = (weave_vector)_mm256_maskload_epi64(at, mask);
-	}
-	weave_join(loaded, bits, value);
+	return (weave_vector)_mm256_maskload_epi64((const void *)at, mask);
 }
 
-static __m256i load(const int16_t *at)
+WEAVE_INLINE weave_vector bytes_low(weave_vector bytes)
 {
-	return _mm256_loadu_si256((const void *)at);
+	return (weave_vector)_mm256_unpacklo_epi8((__m256i)bytes, _mm256_setzero_si256());
 }
 
-static int64_t sum_of(__m256i x)
+WEAVE_INLINE weave_vector bytes_high(weave_vector bytes)
 {
-	__m256i sums = _mm256_add_epi64(_mm256_cvtepi32_epi64(_mm256_castsi256_si128(x)),
-					_mm256_cvtepi32_epi64(_mm256_extracti128_si256(x, 1)));
+	return (weave_vector)_mm256_unpackhi_epi8((__m256i)bytes, _mm256_setzero_si256());
+}
+
+WEAVE_INLINE weave_sums products(weave_vector values, const int16_t *part)
+{
+	__m256i parts = _mm256_loadu_si256((const void *)part);
+
+	return (weave_sums)_mm256_madd_epi16((__m256i)values, parts);
+}
+
+WEAVE_INLINE int64_t sum_of(weave_sums x)
+{
+	__m256i first = _mm256_cvtepi32_epi64(_mm256_castsi256_si128((__m256i)x));
+	__m256i second = _mm256_cvtepi32_epi64(_mm256_extracti128_si256((__m256i)x, 1));
+	__m256i sums = _mm256_add_epi64(first, second);
 	__m128i two =
 		_mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
 
 	return _mm_cvtsi128_si64(two) + _mm_extract_epi64(two, 1);
-}
-
-WEAVE_INLINE int64_t dot_bits(const uint64_t *plane, size_t plane_words, uint32_t bits,
-			      uint32_t words, const int16_t *parts)
-{
-	const __m256i zero = _mm256_setzero_si256();
-	__m256i high = zero, low = zero;
-
-	for (uint32_t word = 0; word < words; word += WORDS) {
-		const int16_t *part = parts + weave_part(word * WEAVE_WORD);
-		weave_vector value[8];
-
-		values_load(plane, plane_words, bits, word, words, value);
-		for (uint32_t f = 0; f < 8; f++, part += 128) {
-			__m256i even = _mm256_unpacklo_epi8((__m256i)value[f], zero);
-			__m256i odd = _mm256_unpackhi_epi8((__m256i)value[f], zero);
-
-			high = _mm256_add_epi32(high, _mm256_madd_epi16(even, load(part)));
-			low = _mm256_add_epi32(low, _mm256_madd_epi16(even, load(part + 32)));
-			high = _mm256_add_epi32(high, _mm256_madd_epi16(odd, load(part + 64)));
-			low = _mm256_add_epi32(low, _mm256_madd_epi16(odd, load(part + 96)));
-		}
-	}
-	return sum_of(high) * (1 << WEAVE_PART_BITS) + sum_of(low);
-}
-
-static int64_t avx2_dot(const uint64_t *plane, size_t plane_words, uint32_t bits, uint32_t words,
-			const int16_t *parts){
-#define DOT(n) return dot_bits(plane, plane_words, n, words, parts)
-	WEAVE_FOR_BITS(bits, DOT)
-#undef DOT
 }
 
 /* The low eight bytes, times scale. */
@@ -82,36 +53,19 @@ WEAVE_INLINE void sums_add(float *sums, __m128i values, __m256 scale)
 	_mm256_storeu_ps(sums, _mm256_add_ps(_mm256_loadu_ps(sums), _mm256_mul_ps(scale, x)));
 }
 
-WEAVE_INLINE void add_bits(const uint64_t *plane, size_t plane_words, uint32_t bits, uint32_t words,
-			   float scale, float *sums)
+WEAVE_INLINE void values_add(float *sums, const weave_vector *value, float scale)
 {
 	const __m256 scales = _mm256_set1_ps(scale);
 
-	for (uint32_t word = 0; word < words; word += WORDS) {
-		float *at = sums + word * WEAVE_WORD;
-		weave_vector value[8];
+	for (uint32_t f = 0; f < 8; f++, sums += 8) {
+		__m128i first = _mm256_castsi256_si128((__m256i)value[f]);
+		__m128i second = _mm256_extracti128_si256((__m256i)value[f], 1);
 
-		values_load(plane, plane_words, bits, word, words, value);
-		for (uint32_t f = 0; f < 8; f++, at += 8) {
-			__m128i first = _mm256_castsi256_si128((__m256i)value[f]);
-			__m128i second = _mm256_extracti128_si256((__m256i)value[f], 1);
-
-			sums_add(at, first, scales);
-			sums_add(at + WEAVE_WORD, _mm_srli_si128(first, 8), scales);
-			sums_add(at + 2 * WEAVE_WORD, second, scales);
-			sums_add(at + 3 * WEAVE_WORD, _mm_srli_si128(second, 8), scales);
-		}
+		sums_add(sums, first, scales);
+		sums_add(sums + WEAVE_WORD, _mm_srli_si128(first, 8), scales);
+		sums_add(sums + 2 * WEAVE_WORD, second, scales);
+		sums_add(sums + 3 * WEAVE_WORD, _mm_srli_si128(second, 8), scales);
 	}
-}
-
-static void avx2_add(const uint64_t *plane, size_t plane_words, uint32_t bits, uint32_t words,
-		     float scale, float *sums)
-{
-#define ADD(n)                                               \
-	add_bits(plane, plane_words, n, words, scale, sums); \
-	break
-	WEAVE_FOR_BITS(bits, ADD)
-#undef ADD
 }
 
 /* Four features: w times width in units of the weights, and w times low in units of a constant. */
@@ -186,6 +140,6 @@ uint32_t weave_avx2_round(const struct weave_range *ranges, const float *weight,
 }
 
 const struct weave_ops weave_avx2 = { .name = "avx2",
-				      .dot = avx2_dot,
-				      .add = avx2_add,
+				      .dot = kernel_dot,
+				      .add = kernel_add,
 				      .round = weave_avx2_round };
