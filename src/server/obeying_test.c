@@ -7,10 +7,10 @@ static void shard__is_what_it_was_opened_as(void **state)
 	sigset_t mask;
 
 	(void)state;
-	assert_true(seen.are_blocked); /* signals are the program's */
+	assert_true(thread_seen.are_blocked); /* signals are the program's */
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	assert_int_equal(sigismember(&mask, SIGTERM), 0);
-	assert_string_equal(seen.name, "tally-shard3");
+	assert_string_equal(thread_seen.name, "tally-shard3");
 	assert_int_equal(shard_port(seen.shard), 7175);
 	assert_int_equal(shard_receive_bytes(seen.shard), 4321);
 	assert_int_equal(shard_memory_used(seen.shard), 0);

@@ -23,6 +23,7 @@
 #include "core/sparse/switch_sparse.h"
 #include "dataplane/link_udp.h"
 #include "server/shard.h"
+#include "server/thread_fixture.h"
 
 #pragma GCC diagnostic ignored "-Wunused-function"
 
@@ -31,10 +32,6 @@ enum { JOB = 17, GENERATION = 90, NOTICES = 64, SECOND_NS = 1000000000 };
 static struct {
 	struct shard *shard;
 	int wake_fd;
-	void *(*begin)(void *);
-	void *arg;
-	bool are_blocked; /* all signals, while the thread was made */
-	char name[16];
 
 	uint64_t now_ns, due_ns;
 	uint32_t polls, busy, waits, wakes, link_closed, engine_closed, joined, polled;
@@ -76,9 +73,6 @@ static struct engine_sparse *const tables = (struct engine_sparse *)(void *)&see
 void __real_free(void *block);
 void __wrap_free(void *block);
 int __wrap_link_udp_open(struct link **out, const struct link_udp_options *options);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*begin)(void *),
-			  void *arg);
-int __wrap_pthread_setname_np(pthread_t thread, const char *name);
 int __wrap_pthread_join(pthread_t thread, void **value);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 struct engine_soft *__wrap_engine_open(const struct engine_options *options);
@@ -158,32 +152,11 @@ int __wrap_link_udp_open(struct link **out, const struct link_udp_options *optio
 	return 0;
 }
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*begin)(void *),
-			  void *arg)
-{
-	sigset_t mask;
-
-	(void)attr;
-	*thread = 0;
-	pthread_sigmask(SIG_SETMASK, NULL, &mask);
-	seen.are_blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGUSR1) == 1;
-	seen.begin = begin;
-	seen.arg = arg;
-	return 0;
-}
-
-int __wrap_pthread_setname_np(pthread_t thread, const char *name)
-{
-	(void)thread;
-	snprintf(seen.name, sizeof(seen.name), "%s", name);
-	return 0;
-}
-
 int __wrap_pthread_join(pthread_t thread, void **value)
 {
 	(void)thread, (void)value;
 	seen.joined++;
-	seen.begin(seen.arg); /* until the SHARD_STOP that shard_close has sent */
+	thread_seen.begin(thread_seen.arg); /* until the SHARD_STOP that shard_close has sent */
 	return 0;
 }
 
@@ -403,6 +376,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	memset(&thread_seen, 0, sizeof(thread_seen));
 	seen.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	seen.now_ns = 50ull * SECOND_NS;
 	seen.due_ns = UINT64_MAX;
@@ -424,7 +398,7 @@ static void turn(uint32_t stop_at_wait)
 	seen.stop_at_wait = seen.waits + stop_at_wait;
 	if (!stop_at_wait)
 		send_type(SHARD_STOP);
-	seen.begin(seen.arg);
+	thread_seen.begin(thread_seen.arg);
 }
 
 /* How often control was woken. */

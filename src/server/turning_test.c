@@ -147,7 +147,7 @@ static void end__of_the_socket_is_told_and_commands_are_still_obeyed(void **stat
 	seen.fault = -EBADF;
 	seen.fault_at_poll = 2;
 	seen.stop_at_wait = 99;
-	seen.begin(seen.arg); /* a REMOVE comes after it, and then the STOP */
+	thread_seen.begin(thread_seen.arg); /* a REMOVE comes after it, and then the STOP */
 	assert_string_equal(seen.done, "poll wait poll ");
 	event = next();
 	assert_int_equal(event.type, SHARD_DEAD);

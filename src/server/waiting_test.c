@@ -2,6 +2,7 @@
 /* waiting_test.c - the thread that control runs in, who waits for its end, and a forked child's copies of its
  * descriptors. Threads, the time and what is closed are the test's. */
 #include "server/inside_fixture.h"
+#include "server/thread_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,11 +12,6 @@
 enum { FDS_MAX = 8 };
 
 static struct {
-	int create_result;
-	bool are_blocked; /* all signals, while the thread was made */
-	void *(*begin)(void *);
-	void *arg;
-	char name[16];
 	uint32_t waits, timed_waits, broadcasts;
 	uint32_t ends_at; /* the wait in which control ends, from 1; 0: it does not */
 	uint32_t late_at; /* the wait that takes too long */
@@ -25,9 +21,6 @@ static struct {
 } seen;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*begin)(void *),
-			  void *arg);
-int __wrap_pthread_setname_np(pthread_t thread, const char *name);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
 				  const struct timespec *until);
@@ -39,27 +32,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	assert_int_equal(clock, CLOCK_MONOTONIC);
 	now->tv_sec = (time_t)(test.now_ns / second_ns);
 	now->tv_nsec = (long)(test.now_ns % second_ns);
-	return 0;
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*begin)(void *),
-			  void *arg)
-{
-	sigset_t mask;
-
-	(void)attr;
-	*thread = 0;
-	pthread_sigmask(SIG_SETMASK, NULL, &mask);
-	seen.are_blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGUSR1) == 1;
-	seen.begin = begin;
-	seen.arg = arg;
-	return seen.create_result;
-}
-
-int __wrap_pthread_setname_np(pthread_t thread, const char *name)
-{
-	(void)thread;
-	snprintf(seen.name, sizeof(seen.name), "%s", name);
 	return 0;
 }
 
@@ -111,6 +83,7 @@ int __wrap_close(int fd)
 static int setup(void **state)
 {
 	memset(&seen, 0, sizeof(seen));
+	memset(&thread_seen, 0, sizeof(thread_seen));
 	if (inside_setup(state))
 		return -1;
 	test.server.limit_ns = test.server.unite_ns = UINT64_MAX;
@@ -128,12 +101,12 @@ static void start__makes_a_thread_that_no_signal_reaches(void **state)
 	(void)state;
 	assert_int_equal(server_start(&test.server), 0);
 	assert_true(test.server.is_started);
-	assert_true(seen.are_blocked);
+	assert_true(thread_seen.are_blocked);
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	assert_int_equal(sigismember(&mask, SIGTERM), 0);
-	assert_string_equal(seen.name, "tally-control");
-	assert_ptr_equal(seen.arg, &test.server);
-	assert_null(seen.begin(seen.arg));
+	assert_string_equal(thread_seen.name, "tally-control");
+	assert_ptr_equal(thread_seen.arg, &test.server);
+	assert_null(thread_seen.begin(thread_seen.arg));
 	assert_int_equal(test.server.result, -EBADF);
 	assert_int_equal(seen.broadcasts, 1); /* to all who wait */
 	assert_false(is_locked());
@@ -146,12 +119,12 @@ static void start__without_a_thread_says_why_and_has_none_to_join(void **state)
 	sigset_t mask;
 
 	(void)state;
-	seen.create_result = EAGAIN;
+	thread_seen.result = EAGAIN;
 	assert_int_equal(server_start(&test.server), -EAGAIN);
 	assert_false(test.server.is_started);
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	assert_int_equal(sigismember(&mask, SIGTERM), 0);
-	assert_string_equal(seen.name, "");
+	assert_string_equal(thread_seen.name, "");
 }
 
 /* ---- who waits ---- */
