@@ -18,10 +18,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "glm/loss.h"
 #include "glm/sizes.h"
+
+struct source;
 
 struct model {
 	enum glm_loss loss;
@@ -44,8 +45,8 @@ int model_write(const char *path, const struct model *model, char error[GLM_ERRO
 /* On success the weights are the caller's until model_free. -1: the sentence has file, line and column. Memory
  * grows with the lines that are there, not with what the header says. */
 int model_read(const char *path, struct model *model, char error[GLM_ERROR_MAX]);
-/* The same, of an open file; `name` is for errors. */
-int model_read_file(FILE *file, const char *name, struct model *model, char error[GLM_ERROR_MAX]);
+/* The same, of a source, which it takes over. */
+int model_read_source(struct source *source, struct model *model, char error[GLM_ERROR_MAX]);
 
 void model_free(struct model *model); /* zeros are fine */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_read.c - liblinear's format, read; see model.h. */
-#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <inttypes.h>
@@ -8,123 +7,103 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/line.h"
+#include "files/number.h"
 #include "glm/model.h"
 
 enum { WORD_MAX = 64, LINES_FIRST = 1024, FEATURES_MAX = INT32_MAX };
 
 struct reader {
-	FILE *file;
-	const char *name;
+	struct line line;
+	const char *at;  /* in the line, behind the last word */
+	uint64_t column; /* of that word, or where one is missing */
 	char *error;
-	uint32_t line, column; /* of the next character, from 1 */
-	uint32_t word_column;
 	char word[WORD_MAX];
 	unsigned seen; /* bits of the keys */
 };
 
 /* ---- words ---- */
 
-enum word { WORD_BAD = -1, WORD_END_OF_FILE, WORD_END_OF_LINE, WORD_TEXT };
+#define failed(reader, ...)                                                                       \
+	files_fail_at((reader)->error, source_name((reader)->line.source), (reader)->line.number, \
+		      (reader)->column, __VA_ARGS__)
 
-static int failed(const struct reader *reader, const char *what)
-{
-	return files_fail_at(reader->error, reader->name, reader->line, reader->word_column, "%s",
-			     what);
-}
-
-/* The same, with the word; what is not printable is not shown. */
+/* The same, with the word. */
 static int refused(const struct reader *reader, const char *what)
 {
-	char shown[WORD_MAX];
-	size_t i;
-
-	for (i = 0; reader->word[i]; i++)
-		shown[i] = isprint((unsigned char)reader->word[i]) ? reader->word[i] : '?';
-	shown[i] = '\0';
-	snprintf(reader->error, GLM_ERROR_MAX, "%s:%u:%u: %s: %s", reader->name, reader->line,
-		 reader->word_column, shown, what);
-	return -1;
+	return failed(reader, "%s: %s", files_show(reader->word, strlen(reader->word)).text, what);
 }
 
-static enum word word_next(struct reader *reader)
+/* 0, and a line begins. -1: an error, or the file's end, where `missing` is missing. */
+static int line_begin(struct reader *reader, const char *missing)
 {
-	size_t length = 0;
-	int c;
+	int result = line_next(&reader->line, reader->error);
 
-	do {
-		reader->word_column = reader->column++;
-		c = getc_unlocked(reader->file);
-	} while (c == ' ' || c == '\t' || c == '\r');
-	if (c == EOF && ferror(reader->file)) {
-		failed(reader, strerror(errno));
-		return WORD_BAD;
-	}
-	if (c == EOF)
-		return WORD_END_OF_FILE;
-	if (c == '\n') {
-		reader->line++;
-		reader->column = 1;
-		return WORD_END_OF_LINE;
-	}
-	for (; c != EOF && c != ' ' && c != '\t' && c != '\r' && c != '\n';
-	     c = getc_unlocked(reader->file), reader->column++) {
-		if (length == sizeof(reader->word) - 1 || c == '\0') {
-			failed(reader, c ? "a word that is too long" : "a zero byte: no text");
-			return WORD_BAD;
-		}
-		reader->word[length++] = (char)c;
-	}
-	reader->word[length] = '\0';
-	if (c != EOF)
-		ungetc(c, reader->file);
-	reader->column--;
-	return WORD_TEXT;
+	reader->at = reader->line.at;
+	reader->column = 1;
+	return result ? result > 0 ? 0 : -1 : failed(reader, "%s", missing);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* 1: a word. 0: the line has no more of them. -1: an error. */
+static int word_next(struct reader *reader)
+{
+	const char *from = reader->at, *to;
+
+	while (is_blank(*from))
+		from++;
+	for (to = from; to < reader->line.end && !is_blank(*to); to++)
+		if (!*to || to - from == WORD_MAX - 1)
+			break;
+	reader->at = to;
+	reader->column = (uint64_t)(from - reader->line.at) + 1;
+	if (to < reader->line.end && !is_blank(*to))
+		return failed(reader, "%s",
+			      *to ? "a word that is too long" : "a zero byte: no text");
+	memcpy(reader->word, from, (size_t)(to - from));
+	reader->word[to - from] = 0;
+	return to > from;
 }
 
 /* A word on this line. */
 static int word_need(struct reader *reader, const char *what)
 {
-	char text[96];
-	enum word word = word_next(reader);
+	int has = word_next(reader);
 
-	if (word == WORD_TEXT)
-		return 0;
-	if (word == WORD_BAD)
-		return -1;
-	if (word == WORD_END_OF_LINE) { /* the place is the end of the line before */
-		reader->line--;
-	}
-	snprintf(text, sizeof(text), "%s is missing", what);
-	return failed(reader, text);
+	if (has)
+		return has > 0 ? 0 : -1;
+	return failed(reader, "%s is missing", what);
 }
 
 static int line_end(struct reader *reader)
 {
-	enum word word = word_next(reader);
+	int has = word_next(reader);
 
-	if (word == WORD_TEXT)
-		return refused(reader, "too much on this line");
-	return word == WORD_BAD ? -1 : 0;
+	return has > 0 ? refused(reader, "too much on this line") : has;
 }
 
-/* strtod takes more than numbers: hexadecimal ones, inf and nan. */
 static int real_need(struct reader *reader, const char *what, double *real)
 {
-	char *end;
+	struct number number;
+	const char *end;
 
 	if (word_need(reader, what))
 		return -1;
-	*real = strtod(reader->word, &end);
-	if (*end || end == reader->word || !isfinite(*real) ||
-	    strspn(reader->word, "+-.0123456789eE") != strlen(reader->word))
+	end = number_scan(reader->word, &number);
+	if (!end || *end)
 		return refused(reader, "not a number");
-	return 0;
+	*real = number_double(&number, reader->word, end);
+	return isfinite(*real) ? 0 : refused(reader, "not a number");
 }
 
 static int whole_need(struct reader *reader, const char *what, int64_t min, int64_t max,
 		      int64_t *whole)
 {
-	char text[96], *end;
+	char *end;
 
 	if (word_need(reader, what))
 		return -1;
@@ -132,9 +111,8 @@ static int whole_need(struct reader *reader, const char *what, int64_t min, int6
 	*whole = strtoll(reader->word, &end, 10);
 	if (!*end && end != reader->word && !errno && *whole >= min && *whole <= max)
 		return 0;
-	snprintf(text, sizeof(text), "%s is a whole number from %" PRId64 " to %" PRId64, what, min,
-		 max);
-	return refused(reader, text);
+	return failed(reader, "%s: %s is a whole number from %" PRId64 " to %" PRId64,
+		      files_show(reader->word, strlen(reader->word)).text, what, min, max);
 }
 
 /* ---- lines ---- */
@@ -163,7 +141,7 @@ static int labels_read(struct reader *reader, struct model *model)
 	int64_t label;
 
 	if (!model->classes) {
-		reader->word_column = 1;
+		reader->column = 1;
 		return failed(reader, "labels before nr_class");
 	}
 	for (uint32_t c = 0; c < model->classes; c++) {
@@ -206,13 +184,11 @@ static const char *const keys[LINES] = {
 static int header_check(struct reader *reader, struct model *model)
 {
 	bool is_regression = model->loss == GLM_LEAST_SQUARES;
-	char text[64];
 
 	for (uint32_t k = 0; k < LINES; k++) {
 		if (reader->seen & 1u << k || (k == LINE_LABELS && is_regression))
 			continue;
-		snprintf(text, sizeof(text), "weights, but no %s before them", keys[k]);
-		return failed(reader, text);
+		return failed(reader, "weights, but no %s before them", keys[k]);
 	}
 	if (is_regression && (model->classes != 2 || reader->seen & 1u << LINE_LABELS))
 		return failed(reader, "a regression has nr_class 2, and no labels");
@@ -224,15 +200,13 @@ static int header_check(struct reader *reader, struct model *model)
 /* Up to the line "w". */
 static int header_read(struct reader *reader, struct model *model)
 {
-	for (;;) {
-		enum word word = word_next(reader);
+	while (!line_begin(reader, "the file ends before its weights")) {
+		int has = word_next(reader);
 		uint32_t k = 0;
 
-		if (word == WORD_END_OF_LINE)
+		if (!has)
 			continue;
-		if (word == WORD_END_OF_FILE)
-			return failed(reader, "the file ends before its weights");
-		if (word == WORD_BAD)
+		if (has < 0)
 			return -1;
 		if (!strcmp(reader->word, "w"))
 			return header_check(reader, model) ? -1 : line_end(reader);
@@ -246,10 +220,13 @@ static int header_read(struct reader *reader, struct model *model)
 		if (lines[k](reader, model) || line_end(reader))
 			return -1;
 	}
+	return -1;
 }
 
 static int line_read(struct reader *reader, float *weight, uint32_t vectors)
 {
+	if (line_begin(reader, "a weight is missing"))
+		return -1;
 	for (uint32_t c = 0; c < vectors; c++) {
 		double real;
 
@@ -266,7 +243,7 @@ static int weights_read(struct reader *reader, struct model *model)
 {
 	uint32_t vectors = model_vectors(model);
 	uint64_t count = model_lines(model), room = 0;
-	enum word word;
+	int result;
 
 	for (uint64_t i = 0; i < count; i++) {
 		if (i == room) {
@@ -283,37 +260,35 @@ static int weights_read(struct reader *reader, struct model *model)
 		if (line_read(reader, model->weight + i * vectors, vectors))
 			return -1;
 	}
-	do
-		word = word_next(reader);
-	while (word == WORD_END_OF_LINE);
-	if (word == WORD_TEXT)
-		return refused(reader, "more weights than features");
-	return word == WORD_BAD ? -1 : 0;
+	while ((result = line_next(&reader->line, reader->error)) > 0) {
+		reader->at = reader->line.at;
+		result = word_next(reader);
+		if (result)
+			return result < 0 ? -1 : refused(reader, "more weights than features");
+	}
+	return result;
 }
 
-int model_read_file(FILE *file, const char *name, struct model *model, char error[GLM_ERROR_MAX])
+int model_read_source(struct source *source, struct model *model, char error[GLM_ERROR_MAX])
 {
-	struct reader reader = {
-		.file = file, .name = name, .error = error, .line = 1, .column = 1
-	};
+	struct reader reader = { .error = error };
 	struct model read = { .classes = 0 };
+	int result;
 
-	if (header_read(&reader, &read) || weights_read(&reader, &read)) {
-		model_free(&read);
+	if (line_open(&reader.line, source, error))
 		return -1;
-	}
-	*model = read;
-	return 0;
+	result = header_read(&reader, &read) || weights_read(&reader, &read) ? -1 : 0;
+	line_close(&reader.line);
+	if (result)
+		model_free(&read);
+	else
+		*model = read;
+	return result;
 }
 
 int model_read(const char *path, struct model *model, char error[GLM_ERROR_MAX])
 {
-	FILE *file = fopen(path, "re");
-	int result;
+	struct source *source;
 
-	if (!file)
-		return files_fail(error, path, "%s", strerror(errno));
-	result = model_read_file(file, path, model, error);
-	fclose(file);
-	return result;
+	return source_open(&source, path, error) ? -1 : model_read_source(source, model, error);
 }

@@ -12,6 +12,9 @@
 
 #include <cmocka.h>
 
+#include "files/bytes_fixture.h"
+#include "files/source.h"
+
 static char path[] = "/tmp/tally-model-XXXXXX";
 static char error[GLM_ERROR_MAX];
 
@@ -33,13 +36,11 @@ static int path_remove(void **state)
 
 static int text_read(const char *text, size_t bytes, struct model *model)
 {
-	FILE *file = fmemopen((void *)(uintptr_t)text, bytes, "r");
-	int result;
+	struct bytes file = { (const uint8_t *)text, bytes, 7 };
+	struct source *source;
 
-	assert_non_null(file);
-	result = model_read_file(file, "F", model, error);
-	fclose(file);
-	return result;
+	assert_int_equal(source_open_read(&source, "F", bytes_read, &file, error), 0);
+	return model_read_source(source, model, error);
 }
 
 static void expect_text(const char *want)
