@@ -38,8 +38,6 @@ static void value_make(const struct opt *opt, const struct glm_request *request,
 
 	if (is_free(opt) || (!strcmp(opt->name, "checkpoint-every") && !request->checkpoint))
 		said = "";
-	else if (!strcmp(opt->name, "loss"))
-		said = loss_name(request->options.loss);
 	else if (!strcmp(opt->name, "wire"))
 		said = wire_text(&request->options.wire, wire);
 	else if (!strcmp(opt->name, "bias") && request->options.bias < 0)

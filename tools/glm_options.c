@@ -78,15 +78,6 @@ static const char help[] =
 	"Exit status: 0 done; 1 failed, and a line says on which rank and why; 2 wrong command "
 	"line.\n";
 
-static const char *loss_take(struct opt_value *value)
-{
-	struct glm_request *request = value->request;
-
-	return loss_find(value->text, &request->options.loss)
-		       ? NULL
-		       : "logistic, hinge, squared-hinge or least-squares";
-}
-
 static const char *wire_take(struct opt_value *value)
 {
 	struct glm_request *request = value->request;
@@ -94,14 +85,6 @@ static const char *wire_take(struct opt_value *value)
 	return wire_parse(value->text, &request->options.wire)
 		       ? NULL
 		       : "fixed64, or qM.N with M + N = 31, as in q12.19";
-}
-
-static const char *layout_take(struct opt_value *value)
-{
-	struct glm_request *request = value->request;
-
-	return glm_layout_find(value->text, &request->options.layout) ? NULL
-								      : "auto, csr, dense or weave";
 }
 
 static const char *no_overlap(struct opt_value *value)
@@ -129,7 +112,8 @@ static const char *const parallels[] = { [GLM_MODEL_PARALLEL] = "model",
 #define AT(field) OPT_FIELD(struct glm_request, field)
 /* clang-format off */
 static const struct opt table[] = {
-	{ "loss", OPT_CALL, .call = loss_take },
+	{ "loss", OPT_CHOICE, AT(options.loss), .names = loss_names,
+	  .takes = "logistic, hinge, squared-hinge or least-squares" },
 	{ "l1", OPT_REAL, AT(options.l1), .high = 1e6, .takes = "a number from 0 to 1e6" },
 	{ "l2", OPT_REAL, AT(options.l2), .high = 1e6, .takes = "a number from 0 to 1e6" },
 	{ "bias", OPT_REAL, AT(options.bias), .high = 1e6, .takes = "a number from 0 to 1e6" },
@@ -153,7 +137,7 @@ static const struct opt table[] = {
 	{ "parallel", OPT_CHOICE, AT(options.parallel), .names = parallels, .takes = "model or data" },
 	{ "wire", OPT_CALL, .call = wire_take },
 	{ "bits", OPT_NUMBER, AT(options.bits), .min = 1, .max = WEAVE_BITS_MAX },
-	{ "layout", OPT_CALL, .call = layout_take },
+	{ "layout", OPT_CHOICE, AT(options.layout), .names = glm_layout_names, .takes = "auto, csr, dense or weave" },
 	{ "model", OPT_TEXT, 'm', AT(model), .takes = "the name of a file" },
 	{ "test", OPT_TEXT, AT(test), .takes = "the name of a file" },
 	{ "checkpoint", OPT_TEXT, AT(checkpoint), .takes = "the name of a file" },
@@ -178,7 +162,7 @@ static int layout_settle(const struct glm_options *options)
 {
 	if (options->bits && options->layout != GLM_LAYOUT_AUTO &&
 	    options->layout != GLM_LAYOUT_WEAVE)
-		return refuse("--layout", glm_layout_name(options->layout),
+		return refuse("--layout", glm_layout_names[options->layout],
 			      "is for float32 values: with --bits leave it out, or give weave");
 	if (!options->bits && options->layout == GLM_LAYOUT_WEAVE)
 		return refuse("--layout", "weave", "needs --bits N");

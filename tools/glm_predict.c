@@ -259,13 +259,13 @@ static void score_print(const struct request *request, const struct model *model
 		glm_json_text("file", request->file);
 		glm_json_text("model", request->model);
 		printf(",\"rows\":%" PRIu64 ",\"loss_name\":\"%s\"", score->rows,
-		       loss_name(model->loss));
+		       loss_names[model->loss]);
 		glm_json_score("", score);
 		puts("}");
 		return;
 	}
 	printf("rows      %" PRIu64 "\nloss      %.6f (%s)\n", score->rows, score->loss,
-	       loss_name(model->loss));
+	       loss_names[model->loss]);
 	if (!model->classes)
 		printf("mse       %.6g\n", score->mse);
 	else

@@ -80,8 +80,8 @@ static void json_end(const struct glm_report *report, const struct glm_curve *cu
 	printf(",\"parallel\":\"%s\"",
 	       request->options.parallel == GLM_DATA_PARALLEL ? "data" : "model");
 	printf(",\"wire\":\"%s\",\"loss_name\":\"%s\",", wire_text(&request->options.wire, wire),
-	       loss_name(request->options.loss));
-	printf("\"layout\":\"%s\",\"bits\":", glm_layout_name(report->layout));
+	       loss_names[request->options.loss]);
+	printf("\"layout\":\"%s\",\"bits\":", glm_layout_names[report->layout]);
 	if (request->options.bits)
 		printf("%u,", request->options.bits);
 	else
@@ -136,8 +136,8 @@ static void table_open(const struct glm_report *report)
 		printf("%u classes\n", data->classes_count);
 	printf("# %s, l1 %g, l2 %g, batch %u, rate %s, seed %" PRIu64
 	       "; values %s (%s); %u rank%s, %" PRIu64 " thread%s each, comm %s, wire %s\n",
-	       loss_name(options->loss), options->l1, options->l2, options->batch, rate,
-	       options->seed, bits, glm_layout_name(report->layout), report->exchange->ranks,
+	       loss_names[options->loss], options->l1, options->l2, options->batch, rate,
+	       options->seed, bits, glm_layout_names[report->layout], report->exchange->ranks,
 	       report->exchange->ranks == 1 ? "" : "s", report->request->threads,
 	       report->request->threads == 1 ? "" : "s", report->exchange->name,
 	       wire_text(&options->wire, wire));

@@ -480,7 +480,7 @@ static int results_write(struct run *run)
 	if (!is_first(run))
 		return 0;
 	glm_report_end(&run->report, &run->curve, glm_train_micro(run->train), run->is_flat);
-	snprintf(title, sizeof(title), "%s of %.400s", loss_name(request->options.loss),
+	snprintf(title, sizeof(title), "%s of %.400s", loss_names[request->options.loss],
 		 request->file);
 	for (char *at = title; *at; at++) /* a quote would end gnuplot's */
 		*at = *at == '\'' || *at == '\\' || (unsigned char)*at < ' ' ? '?' : *at;

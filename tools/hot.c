@@ -64,7 +64,7 @@ static int rows_take(void *arg, struct keys *keys)
 	int result;
 
 	if (!taking->found->format)
-		taking->found->format = keys_format_name(keys_format(keys));
+		taking->found->format = keys_format_names[keys_format(keys)];
 	while ((result = keys_next(keys, &row)) > 0) {
 		if (row.is_each_row ? survey_each(survey, row.key, row.count)
 				    : survey_row(survey, row.key, row.count))

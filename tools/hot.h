@@ -19,7 +19,6 @@ struct hot_request {
 	int files;
 	const char *show;          /* a map to print, and nothing else; NULL: none */
 	const char *output, *plot; /* NULL: none */
-	const char *format;        /* as it was given; NULL: none */
 	struct keys_options keys;
 	double zipf; /* exponent; negative: files */
 	uint64_t zipf_keys, zipf_updates;

@@ -27,7 +27,7 @@ int hot_file(const struct hot_request *request, const char *path, hot_rows *rows
 	    (options->bits &&
 	     (format == KEYS_LIST || format == KEYS_LIBSVM || format == KEYS_U64))) {
 		snprintf(sentence, sizeof(sentence), "%.300s: is %s, which has no %s", path,
-			 keys_format_name(format), options->bits ? "--bits" : "--columns");
+			 keys_format_names[format], options->bits ? "--bits" : "--columns");
 		result = hot_fail(sentence);
 	} else {
 		result = rows(arg, keys);

@@ -97,20 +97,11 @@ static const char *columns_take(struct opt_value *value)
 	return NULL;
 }
 
-static const char *format_take(struct opt_value *value)
-{
-	struct hot_request *request = value->request;
-
-	request->format = value->text;
-	return keys_format_find(value->text, &request->keys.format)
-		       ? NULL
-		       : "auto, libsvm, list, words, criteo, avazu or u64";
-}
-
 #define AT(field) OPT_FIELD(struct hot_request, field)
 /* clang-format off */
 static const struct opt table[] = {
-	{ "format", OPT_CALL, .call = format_take },
+	{ "format", OPT_CHOICE, AT(keys.format), .names = keys_format_names,
+	  .takes = "auto, libsvm, list, words, criteo, avazu or u64" },
 	{ "columns", OPT_CALL, .call = columns_take },
 	{ "bits", OPT_NUMBER, AT(keys.bits), .min = 1, .max = KEYS_BITS_MAX },
 	{ "zipf", OPT_REAL, AT(zipf), .high = ZIPF_EXPONENT_MAX },

@@ -2,32 +2,12 @@
 /* layout.c - see layout.h: which layout it is, and what it takes. */
 #include "glm/layout.h"
 
-#include <string.h>
-
 #include "glm/weave.h"
 
-static const char *const names[] = {
-	[GLM_LAYOUT_AUTO] = "auto",
-	[GLM_LAYOUT_CSR] = "csr",
-	[GLM_LAYOUT_DENSE] = "dense",
-	[GLM_LAYOUT_WEAVE] = "weave",
+const char *const glm_layout_names[] = {
+	[GLM_LAYOUT_AUTO] = "auto",   [GLM_LAYOUT_CSR] = "csr",      [GLM_LAYOUT_DENSE] = "dense",
+	[GLM_LAYOUT_WEAVE] = "weave", [GLM_LAYOUT_WEAVE + 1] = NULL,
 };
-
-const char *glm_layout_name(enum glm_layout layout)
-{
-	return names[layout];
-}
-
-bool glm_layout_find(const char *name, enum glm_layout *layout)
-{
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], name) != 0)
-			continue;
-		*layout = (enum glm_layout)i;
-		return true;
-	}
-	return false;
-}
 
 /* A value that is not 0 costs 8 bytes and a load from anywhere in CSR, any value 4 bytes in order if dense. */
 enum glm_layout glm_layout_choose(enum glm_layout layout, uint32_t bits,

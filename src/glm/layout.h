@@ -21,9 +21,8 @@ enum glm_layout {
 	GLM_LAYOUT_WEAVE,
 };
 
-/* csr, dense, weave; auto */
-const char *glm_layout_name(enum glm_layout layout);
-bool glm_layout_find(const char *name, enum glm_layout *layout);
+/* Of each layout; NULL behind the last. */
+extern const char *const glm_layout_names[];
 /* What auto becomes, the same on all ranks. bits 0: values are float32. */
 enum glm_layout glm_layout_choose(enum glm_layout layout, uint32_t bits,
 				  const struct glm_data *data);

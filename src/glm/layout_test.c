@@ -290,17 +290,11 @@ static void layout__bytes_of_what_cannot_be(void **state)
 static void layouts__have_names(void **state)
 {
 	static const char *const names[] = { "auto", "csr", "dense", "weave" };
-	enum glm_layout layout = GLM_LAYOUT_CSR;
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
-		assert_true(glm_layout_find(names[i], &layout));
-		assert_int_equal(layout, i);
-		assert_string_equal(glm_layout_name(layout), names[i]);
-	}
-	assert_false(glm_layout_find("", &layout));
-	assert_false(glm_layout_find("woven", &layout));
-	assert_int_equal(layout, GLM_LAYOUT_WEAVE);
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(glm_layout_names[i], names[i]);
+	assert_null(glm_layout_names[4]);
 }
 
 /* Dense from a third on; weaved where bits are asked for, whatever there is. */

@@ -9,7 +9,7 @@
 
 enum { LOSSES = GLM_SQUARED_HINGE + 1 };
 
-static const char *const names[LOSSES] = {
+const char *const loss_names[LOSSES + 1] = {
 	[GLM_LEAST_SQUARES] = "least-squares",
 	[GLM_LOGISTIC] = "logistic",
 	[GLM_HINGE] = "hinge",
@@ -97,20 +97,4 @@ double loss_smoothness(enum glm_loss kind)
 	};
 
 	return smoothness[kind];
-}
-
-const char *loss_name(enum glm_loss kind)
-{
-	return names[kind];
-}
-
-bool loss_find(const char *name, enum glm_loss *kind)
-{
-	for (size_t i = 0; i < LOSSES; i++) {
-		if (!strcmp(name, names[i])) {
-			*kind = (enum glm_loss)i;
-			return true;
-		}
-	}
-	return false;
 }

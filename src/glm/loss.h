@@ -6,8 +6,6 @@
 #ifndef GLM_LOSS_H
 #define GLM_LOSS_H
 
-#include <stdbool.h>
-
 /* y is the label: a number for least squares, +1 or -1 else. */
 enum glm_loss {
 	GLM_LEAST_SQUARES, /* (a - y)^2 / 2 */
@@ -22,8 +20,7 @@ double dloss(enum glm_loss kind, double a, double y);
 /* The most that the slope changes when a changes by 1; 1 for the hinge, whose slope jumps by that. */
 double loss_smoothness(enum glm_loss kind);
 
-/* "least-squares", "logistic", "hinge", "squared-hinge"; false: no such loss, *kind is untouched. */
-const char *loss_name(enum glm_loss kind);
-bool loss_find(const char *name, enum glm_loss *kind);
+/* Of each loss; NULL behind the last. */
+extern const char *const loss_names[];
 
 #endif

@@ -229,7 +229,7 @@ static int options_check(struct glm_train *train)
 				  data->classes[0]);
 	if (!data->classes_count && options->loss != GLM_LEAST_SQUARES)
 		return train_fail(train, "labels are numbers: only least-squares fits them, not %s",
-				  loss_name(options->loss));
+				  loss_names[options->loss]);
 	if (options->parallel == GLM_DATA_PARALLEL && data->columns.shares != 1)
 		return train_fail(train, "data-parallel ranks have one thread, and all columns");
 	if (!options->batch)

@@ -38,7 +38,7 @@ int train_layout_refuse(struct glm_train *train, uint32_t rank)
 		train,
 		"rank %u: --layout %s takes %.4g GB for %llu rows of its columns, and there "
 		"is less memory than that: --layout csr takes what is not 0 alone",
-		rank, glm_layout_name(glm_train_layout(train)), layout_bytes(train, rank) / 1e9,
+		rank, glm_layout_names[glm_train_layout(train)], layout_bytes(train, rank) / 1e9,
 		(unsigned long long)train->data->rows);
 }
 

@@ -14,27 +14,11 @@
 
 enum { FIRST_LINE_BYTES = 1 << 16 };
 
-static const char *const names[] = {
+const char *const keys_format_names[] = {
 	[KEYS_AUTO] = "auto",   [KEYS_LIBSVM] = "libsvm", [KEYS_LIST] = "list",
 	[KEYS_WORDS] = "words", [KEYS_CRITEO] = "criteo", [KEYS_AVAZU] = "avazu",
-	[KEYS_U64] = "u64",
+	[KEYS_U64] = "u64",     [KEYS_U64 + 1] = NULL,
 };
-
-bool keys_format_find(const char *name, enum keys_format *format)
-{
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], name) != 0)
-			continue;
-		*format = (enum keys_format)i;
-		return true;
-	}
-	return false;
-}
-
-const char *keys_format_name(enum keys_format format)
-{
-	return names[format];
-}
 
 /* ---- which format ---- */
 

@@ -71,8 +71,7 @@ const char *keys_error(const struct keys *keys);
 enum keys_format keys_format(const struct keys *keys); /* never KEYS_AUTO */
 const struct source *keys_source(const struct keys *keys);
 
-/* false: there is no such format. */
-bool keys_format_find(const char *name, enum keys_format *format);
-const char *keys_format_name(enum keys_format format);
+/* Of each format; NULL behind the last. */
+extern const char *const keys_format_names[];
 
 #endif
