@@ -284,8 +284,6 @@ static void somebody_is_adopted(void)
 		.pid = join.pid,
 		.workers = join.workers,
 		.timeout_ms = join.timeout_ms,
-		.version_min = CONTROL_VERSION,
-		.version_max = CONTROL_VERSION,
 		.latency_slots = join.latency_slots,
 		.latency_window = join.latency_window,
 		.mode = join.mode,

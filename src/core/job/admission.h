@@ -51,13 +51,12 @@ struct admission_peer {              /* a connection that has said JOIN */
 	uint32_t timeout_ms;
 	uint32_t ping; /* serial of the last PING to it */
 	uint32_t latency_slots, latency_window;
-	uint16_t version_min, version_max;
 	uint16_t size, rank;
 	uint8_t pulse; /* enum admission_pulse */
 	uint8_t mode;  /* enum control_mode */
 	uint16_t local_size;
 	uint8_t is_launched; /* its job's name is a launcher's */
-	uint8_t reserved[3];
+	uint8_t reserved[7];
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	char host[CONTROL_HOST_BYTES];
 	char list[CONTROL_LIST_BYTES]; /* of aggregators, for texts */

@@ -104,15 +104,13 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 	contend(turn, waiter);
 }
 
-/* What all of a life must have in common. */
-enum difference { SIZE, VERSION, LIST, MODE, PLACE, ALIKE };
+/* What all of a life must have in common, besides the version: that is ours (R-CT-26). */
+enum difference { SIZE, LIST, MODE, PLACE, ALIKE };
 
 static enum difference difference(const struct admission_peer *a, const struct admission_peer *b)
 {
 	if (a->size != b->size)
 		return SIZE;
-	if (a->version_min > b->version_max || a->version_max < b->version_min)
-		return VERSION;
 	if (a->list_hash != b->list_hash)
 		return LIST;
 	if (a->mode != b->mode || a->latency_slots != b->latency_slots ||
@@ -127,9 +125,6 @@ static void add_value(struct text *text, const struct admission_peer *peer, enum
 	text_add(text, "rank %u on %s ", peer->rank, peer->host);
 	if (what == SIZE)
 		text_add(text, "says size %u", peer->size);
-	else if (what == VERSION)
-		text_add(text, "speaks protocol versions %u to %u", peer->version_min,
-			 peer->version_max);
 	else if (what == LIST && peer->list[0])
 		text_add(text, "was given the aggregators %s", peer->list);
 	else if (what == LIST)
@@ -149,17 +144,16 @@ static void add_value(struct text *text, const struct admission_peer *peer, enum
 /* The text names both sides of the first difference. */
 static bool differs(struct turn *turn, const struct admission_peer *peer)
 {
-	const struct admission *admission = turn->admission;
 	struct text text;
 
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_peer *other = &admission_member_at(turn, rank)->peer;
+	ADMISSION_EACH(turn, member) {
+		const struct admission_peer *other = &member->peer;
 		enum difference what = difference(peer, other);
 
-		if (!admission_is_in(admission_member_at(turn, rank)) || what == ALIKE)
+		if (!admission_is_in(member) || what == ALIKE)
 			continue;
-		text = admission_blame(turn, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
-				       CONTROL_RANK_NONE, "job \"%s\": ", turn->config->job);
+		text = admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
+				       "job \"%s\": ", turn->config->job);
 		add_value(&text, peer, what);
 		text_add(&text, ", ");
 		add_value(&text, other, what);
@@ -249,8 +243,6 @@ void admission_join_read(struct turn *turn)
 	peer.mode = said->mode;
 	peer.latency_slots = said->latency_slots;
 	peer.latency_window = said->latency_window;
-	peer.version_min = said->version_min;
-	peer.version_max = said->version_max;
 	peer.size = said->size;
 	peer.rank = said->rank;
 	peer.program = said->program;
@@ -263,7 +255,7 @@ void admission_join_read(struct turn *turn)
 	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
 	text_copy(peer.host, sizeof(peer.host), said->host);
 	text_copy(peer.list, sizeof(peer.list), said->list);
-	if (admission_unfit_is(turn, &peer, said->key)) { /* before anything else that it says */
+	if (admission_unfit_is(turn, &peer, said)) { /* before anything else that it says */
 		unfit_refuse(turn, &peer);
 		return;
 	}

@@ -122,8 +122,9 @@ admission_join_next_waiter(const struct turn *turn); /* that can do more than wa
 void admission_join_promote(struct turn *turn);      /* it does */
 
 /* admission_unfit.c */
-/* Wrong key, no version in common? Begins the text. */
-bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key);
+/* Wrong key, no version in common, as its JOIN says? Begins the text. */
+bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer,
+			const struct control_join *said);
 void admission_unfit_note(struct turn *turn, uint32_t rank); /* with that text */
 void admission_unfit_drop(struct turn *turn, uint32_t rank); /* one that is fit has come */
 void admission_unfit_begin(struct turn *turn);               /* a gathering begins */

@@ -14,19 +14,20 @@
 static const uint64_t note_ns = 5000000000;
 
 /* R-CT-26 */
-bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key)
+bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer,
+			const struct control_join *said)
 {
-	if (turn->config->key && !key_matches(key, turn->config->key))
+	if (turn->config->key && !key_matches(said->key, turn->config->key))
 		admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
 				"job \"%s\": rank %u on %s gave %s", turn->config->job, peer->rank,
 				peer->host,
-				key[0] ? "a key that is not this aggregator's"
-				       : "no key, and this aggregator wants one");
-	else if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION)
+				said->key[0] ? "a key that is not this aggregator's"
+					     : "no key, and this aggregator wants one");
+	else if (said->version_min > CONTROL_VERSION || said->version_max < CONTROL_VERSION)
 		admission_blame(turn, CONTROL_VERSION_BAD, CONTROL_RANK_NONE,
 				"rank %u on %s speaks protocol versions %u to %u, this aggregator "
 				"%u",
-				peer->rank, peer->host, peer->version_min, peer->version_max,
+				peer->rank, peer->host, said->version_min, said->version_max,
 				CONTROL_VERSION);
 	else
 		return false;
