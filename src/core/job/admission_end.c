@@ -124,8 +124,8 @@ void admission_end_refused(struct turn *turn, struct admission_peer *peer)
 		text_ranks_put(&admission->refused.ranks, peer->rank);
 		admission_send_last(turn, peer, CONTROL_DENY);
 	}
-	for (uint32_t i = 0; i < admission->waiters_count; i++)
-		text_ranks_put(&admission->refused.ranks, admission_waiters(turn)[i].rank);
+	ADMISSION_EACH_WAITER(turn, waiter)
+	text_ranks_put(&admission->refused.ranks, waiter->rank);
 	admission_refuse_waiters(turn);
 	admission_end_gathering(turn, CONTROL_DENY);
 }

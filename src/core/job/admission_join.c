@@ -285,10 +285,9 @@ static bool may_move(const struct turn *turn, const struct admission_peer *waite
 
 struct admission_peer *admission_join_next_waiter(const struct turn *turn)
 {
-	for (uint32_t i = 0; i < turn->admission->waiters_count; i++) {
-		if (may_move(turn, &admission_waiters(turn)[i]))
-			return &admission_waiters(turn)[i];
-	}
+	ADMISSION_EACH_WAITER(turn, waiter)
+	if (may_move(turn, waiter))
+		return waiter;
 	return NULL;
 }
 
@@ -314,11 +313,11 @@ void admission_join_promote(struct turn *turn)
  * (R-CT-34). What several hear in one step is one text. */
 static bool may_hear(const struct turn *turn)
 {
-	for (uint32_t i = 0; i < turn->admission->waiters_count && !turn->config->key; i++) {
-		const struct admission_peer *waiter = &admission_waiters(turn)[i];
+	ADMISSION_EACH_WAITER(turn, waiter)
+	{
 		const struct admission_member *holder = admission_holder(turn, waiter);
 
-		if (holder && holder->peer.source != waiter->source)
+		if (!turn->config->key && holder && holder->peer.source != waiter->source)
 			return false;
 	}
 	return true;

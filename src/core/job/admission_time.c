@@ -79,11 +79,12 @@ static void start(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	admission_enter(turn, ADMISSION_STARTED);
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_peer *peer = &admission_member_at(turn, rank)->peer;
-		struct control_member *member = &turn->actions->members[rank];
-		*member = (struct control_member){ .rank = peer->rank, .pid = peer->pid };
-		memcpy(member->host, peer->host, sizeof(member->host));
+	ADMISSION_EACH(turn, member) {
+		const struct admission_peer *peer = &member->peer;
+		struct control_member *said = &turn->actions->members[peer->rank];
+
+		*said = (struct control_member){ .rank = peer->rank, .pid = peer->pid };
+		memcpy(said->host, peer->host, sizeof(said->host));
 		admission_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
 	}
 	admission_log(turn, ADMISSION_LOG_INFO, "%u ranks start with %u lanes", admission->size,
@@ -156,8 +157,7 @@ static void progress(struct turn *turn)
 	admission_log(turn, ADMISSION_LOG_INFO, "%s", turn->actions->text);
 	if (admission->state == ADMISSION_GATHER)
 		admission_send_all(turn, CONTROL_PROGRESS);
-	for (uint32_t i = 0; i < admission->waiters_count; i++)
-		admission_send(turn, &admission_waiters(turn)[i], CONTROL_PROGRESS);
+	admission_send_waiters(turn, CONTROL_PROGRESS);
 }
 
 static void beat(struct turn *turn)
@@ -167,8 +167,7 @@ static void beat(struct turn *turn)
 	admission->beat_ns = turn->event->now_ns;
 	if (admission->state != ADMISSION_DRAIN)
 		admission_send_all(turn, CONTROL_HEARTBEAT);
-	for (uint32_t i = 0; i < admission->waiters_count; i++)
-		admission_send(turn, &admission_waiters(turn)[i], CONTROL_HEARTBEAT);
+	admission_send_waiters(turn, CONTROL_HEARTBEAT);
 }
 
 /* R-CT-9: while we slept nobody's words were read. */
@@ -181,8 +180,8 @@ static void restart_clocks(struct turn *turn)
 	admission_still_restart(turn);
 	ADMISSION_EACH(turn, member)
 		member->peer.heard_ns = member->peer.spoke_ns = now_ns;
-	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
-		admission_waiters(turn)[i].heard_ns = admission_waiters(turn)[i].spoke_ns = now_ns;
+	ADMISSION_EACH_WAITER(turn, waiter)
+	waiter->heard_ns = waiter->spoke_ns = now_ns;
 }
 
 void admission_time_heard(struct turn *turn)
@@ -206,20 +205,15 @@ static bool is_silent(const struct turn *turn, const struct admission_peer *peer
 /* One at a time: each has its own text. */
 static uint32_t find_silent(const struct turn *turn)
 {
-	const struct admission *admission = turn->admission;
-
-	if (admission->state == ADMISSION_DRAIN)
+	if (turn->admission->state == ADMISSION_DRAIN)
 		return 0;
 	ADMISSION_EACH(turn, member) {
 		if (admission_is_in(member) && is_silent(turn, &member->peer))
 			return member->peer.connection;
 	}
-	for (uint32_t i = 0; i < admission->waiters_count; i++) {
-		const struct admission_peer *waiter = &admission_waiters(turn)[i];
-
-		if (is_silent(turn, waiter))
-			return waiter->connection;
-	}
+	ADMISSION_EACH_WAITER(turn, waiter)
+	if (is_silent(turn, waiter))
+		return waiter->connection;
 	return 0;
 }
 

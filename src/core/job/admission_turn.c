@@ -123,10 +123,9 @@ struct admission_member *admission_find_member(const struct turn *turn, uint32_t
 
 struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t connection)
 {
-	for (uint32_t i = 0; i < turn->admission->waiters_count; i++) {
-		if (connection && admission_waiters(turn)[i].connection == connection)
-			return &admission_waiters(turn)[i];
-	}
+	ADMISSION_EACH_WAITER(turn, waiter)
+	if (connection && waiter->connection == connection)
+		return waiter;
 	return NULL;
 }
 
@@ -181,8 +180,8 @@ bool admission_is_heard(const struct turn *turn, const struct admission_peer *pe
 
 void admission_forget_pulses(struct turn *turn)
 {
-	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
-		admission_waiters(turn)[i].pulse = ADMISSION_UNASKED;
+	ADMISSION_EACH_WAITER(turn, waiter)
+	waiter->pulse = ADMISSION_UNASKED;
 }
 
 bool admission_has_all_shards(const struct turn *turn)
@@ -220,6 +219,12 @@ void admission_send_all(struct turn *turn, enum control_type type)
 	ADMISSION_EACH(turn, member)
 		if (admission_is_in(member))
 			admission_send(turn, &member->peer, type);
+}
+
+void admission_send_waiters(struct turn *turn, enum control_type type)
+{
+	ADMISSION_EACH_WAITER(turn, waiter)
+	admission_send(turn, waiter, type);
 }
 
 void admission_close(struct turn *turn, struct admission_peer *peer)
@@ -309,8 +314,8 @@ void admission_refuse_waiters(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	for (uint32_t i = 0; i < admission->waiters_count; i++)
-		admission_send_last(turn, &admission_waiters(turn)[i], CONTROL_DENY);
+	ADMISSION_EACH_WAITER(turn, waiter)
+	admission_send_last(turn, waiter, CONTROL_DENY);
 	memset(admission_waiters(turn), 0,
 	       admission->waiters_count * sizeof(struct admission_peer));
 	admission->waiters_count = 0;

@@ -34,6 +34,10 @@ char *admission_unfit(const struct turn *turn);
 uint64_t *admission_unfit_sources(const struct turn *turn); /* by rank */
 
 struct admission_member *admission_member_at(const struct turn *turn, uint32_t rank);
+/* First come, first. None may come or go meanwhile. */
+#define ADMISSION_EACH_WAITER(turn, waiter)                           \
+	for (struct admission_peer *waiter = admission_waiters(turn); \
+	     waiter < admission_waiters(turn) + (turn)->admission->waiters_count; waiter++)
 /* Of the job's size, by rank; also those that are not there. */
 #define ADMISSION_EACH(turn, member)                                         \
 	for (struct admission_member *member = admission_member_at(turn, 0); \
@@ -58,6 +62,7 @@ void admission_enter(struct turn *turn, enum admission_state next);
 struct admission_action *admission_send(struct turn *turn, const struct admission_peer *peer,
 					enum control_type type);
 void admission_send_all(struct turn *turn, enum control_type type); /* who are in */
+void admission_send_waiters(struct turn *turn, enum control_type type);
 /* R-CT-6: a close with unread input would eat what was said last. */
 void admission_close(struct turn *turn, struct admission_peer *peer);
 /* Said, closed and forgotten: its CLOSED will find nobody. */

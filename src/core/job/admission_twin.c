@@ -26,9 +26,7 @@ static bool is_united(const struct turn *turn)
 {
 	uint64_t program = 0;
 
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = admission_member_at(turn, rank);
-
+	ADMISSION_EACH(turn, member) {
 		if (member->presence == ADMISSION_ABSENT || !member->peer.program)
 			continue;
 		if (program && member->peer.program != program)
@@ -61,12 +59,10 @@ uint64_t admission_twin_hold_ns(const struct turn *turn)
 	uint64_t last_ns = 0;
 	bool is_launched = false;
 
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_peer *peer = &admission_member_at(turn, rank)->peer;
-
-		is_launched |= peer->is_launched;
-		if (peer->joined_ns > last_ns)
-			last_ns = peer->joined_ns;
+	ADMISSION_EACH(turn, member) {
+		is_launched |= member->peer.is_launched;
+		if (member->peer.joined_ns > last_ns)
+			last_ns = member->peer.joined_ns;
 	}
 	if (!is_launched || turn->admission->size == 1 || turn->config->life)
 		return 0;
