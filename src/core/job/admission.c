@@ -104,13 +104,6 @@ static void member_message(struct turn *turn, struct admission_member *member)
 	case CONTROL_READY:
 		ready(turn, member);
 		break;
-	case CONTROL_PING:
-		admission_send(turn, &member->peer, CONTROL_PONG)->number =
-			turn->event->message->ping.serial;
-		break;
-	case CONTROL_PONG:
-		admission_join_pong(turn, &member->peer);
-		break;
 	case CONTROL_STALL:
 		if (is_started)
 			admission_query_stall(turn, member);
@@ -135,25 +128,26 @@ static void message(struct turn *turn)
 {
 	struct admission_member *member = admission_find_member(turn, turn->event->connection);
 	struct admission_peer *waiter = admission_find_waiter(turn, turn->event->connection);
+	struct admission_peer *peer = member ? &member->peer : waiter;
+	const struct control_message *said = turn->event->message;
 
-	if (member) {
-		member->peer.heard_ns = member->peer.spoke_ns = turn->event->now_ns;
-		if (admission_is_in(member) && turn->admission->state != ADMISSION_DRAIN)
-			member_message(turn, member);
-	} else if (waiter) {
-		waiter->heard_ns = waiter->spoke_ns = turn->event->now_ns;
-		if (turn->event->message->type == CONTROL_PONG) {
-			admission_join_pong(turn, waiter);
-		} else if (turn->event->message->type == CONTROL_PING) {
-			admission_send(turn, waiter, CONTROL_PONG)->number =
-				turn->event->message->ping.serial;
-		} else if (turn->event->message->type == CONTROL_ABORT ||
-			   turn->event->message->type == CONTROL_LEAVE) {
-			admission_close(turn, waiter);
-			admission_drop_waiter(turn, waiter);
-		}
-	} else if (turn->event->message->type == CONTROL_JOIN) {
-		admission_join_read(turn);
+	if (!peer) {
+		if (said->type == CONTROL_JOIN)
+			admission_join_read(turn);
+		return;
+	}
+	peer->heard_ns = peer->spoke_ns = turn->event->now_ns;
+	if (member && (!admission_is_in(member) || turn->admission->state == ADMISSION_DRAIN))
+		return;
+	if (said->type == CONTROL_PING) {
+		admission_send(turn, peer, CONTROL_PONG)->number = said->ping.serial;
+	} else if (said->type == CONTROL_PONG) {
+		admission_join_pong(turn, peer);
+	} else if (member) {
+		member_message(turn, member);
+	} else if (said->type == CONTROL_ABORT || said->type == CONTROL_LEAVE) {
+		admission_close(turn, waiter);
+		admission_drop_waiter(turn, waiter);
 	}
 }
 
