@@ -149,7 +149,6 @@ void admission_end_twins(struct turn *turn)
 bool admission_end_refuse_again(struct turn *turn, struct admission_peer *peer)
 {
 	struct admission *admission = turn->admission;
-	struct text text;
 
 	if (!admission->refused.cause)
 		return false;
@@ -160,8 +159,8 @@ bool admission_end_refuse_again(struct turn *turn, struct admission_peer *peer)
 		refusal_forget(turn);
 		return false;
 	}
-	text = admission_blame(turn, admission->refused.cause, admission->refused.rank, "%s",
-			       admission_refusal(turn));
+	struct text text = admission_blame(turn, admission->refused.cause, admission->refused.rank,
+					   "%s", admission_refusal(turn));
 	if (!turn->config->life) {
 		uint64_t age_s = (turn->event->now_ns - admission->refused.since_ns) / second_ns;
 

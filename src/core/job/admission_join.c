@@ -144,16 +144,14 @@ static void add_value(struct text *text, const struct admission_peer *peer, enum
 /* The text names both sides of the first difference. */
 static bool differs(struct turn *turn, const struct admission_peer *peer)
 {
-	struct text text;
-
 	ADMISSION_EACH(turn, member) {
 		const struct admission_peer *other = &member->peer;
 		enum difference what = difference(peer, other);
 
 		if (!admission_is_in(member) || what == ALIKE)
 			continue;
-		text = admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
-				       "job \"%s\": ", turn->config->job);
+		struct text text = admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
+						   "job \"%s\": ", turn->config->job);
 		add_value(&text, peer, what);
 		text_add(&text, ", ");
 		add_value(&text, other, what);
@@ -330,16 +328,15 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 {
 	struct admission_member *holder = admission_holder(turn, waiter);
 	const char *job = turn->config->job;
-	struct text text;
 
 	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
 	    waiter->pulse != ADMISSION_ANSWERED)
 		return false;
 	bool is_twin = admission_twin_is(turn, &holder->peer, waiter);
 	bool are_both = turn->admission->state == ADMISSION_GATHER || is_twin;
-
-	text = admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
-			       "job \"%s\": rank %u is held by ", job, holder->peer.rank);
+	struct text text = admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
+					   "job \"%s\": rank %u is held by ", job,
+					   holder->peer.rank);
 	if (are_both || is_named)
 		text_add(&text, "process %u on %s, ", holder->peer.pid, holder->peer.host);
 	else

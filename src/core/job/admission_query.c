@@ -10,6 +10,7 @@
  * What ends the life is only said here: true, with the text that admission_blame began.
  */
 #include "core/job/admission_turn.h"
+#include "core/shared/rto.h"
 
 static const uint64_t ms_ns = 1000000;
 static const uint64_t answer_ns = 1000000000;
@@ -420,12 +421,13 @@ static void tell(struct turn *turn)
 	waiting->number = admission->about.number;
 	waiting->waited_ms = admission->about.waited_ms;
 	waiting->missing_count = (uint16_t)text_ranks_count(&missing);
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
+	ADMISSION_EACH(turn, member) {
+		uint16_t rank = member->peer.rank;
+
 		if (text_ranks_has(&missing, rank) && waiting->listed_count < CONTROL_MISSING_MAX)
-			waiting->missing[waiting->listed_count++] = (uint16_t)rank;
-		if (admission_member_at(turn, rank)->presence == ADMISSION_READY)
-			admission_send(turn, &admission_member_at(turn, rank)->peer,
-				       CONTROL_WAITING);
+			waiting->missing[waiting->listed_count++] = rank;
+		if (member->presence == ADMISSION_READY)
+			admission_send(turn, &member->peer, CONTROL_WAITING);
 	}
 	text_begin(&text, waiting->text, sizeof(waiting->text));
 	text_add(&text, "operation %llu ", (unsigned long long)admission->about.number);
@@ -447,15 +449,14 @@ static void blame_deadline(struct turn *turn)
 	const struct admission *admission = turn->admission;
 	struct text_ranks missing = not_submitted(turn), silent = not_answered(turn);
 	bool are_missing = text_ranks_count(&missing), are_silent = text_ranks_count(&silent);
-	struct text text;
-
-	text = admission_blame(
+	struct text text = admission_blame(
 		turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		"the deadline of operation %llu is over, %u.%u s after rank %u on %s "
 		"called it: ",
 		(unsigned long long)admission->about.number, admission->about.waited_ms / 1000,
 		admission->about.waited_ms % 1000 / 100, admission->about.rank,
 		admission_host(turn, admission->about.rank));
+
 	if (are_missing)
 		text_add(&text, "not called yet by ");
 	admission_add_ranks(turn, &text, &missing);
@@ -527,9 +528,9 @@ static void remember_complete(struct turn *turn)
 static void blame_nobody(struct turn *turn)
 {
 	uint32_t rank = turn->admission->mismatch_rank, other = turn->admission->mismatch_other;
-	struct text text;
+	struct text text =
+		admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE, "packets of ");
 
-	text = admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE, "packets of ");
 	if (rank < turn->admission->size && other < turn->admission->size)
 		text_add(&text, "rank %u on %s and of rank %u on %s", rank,
 			 admission_host(turn, rank), other, admission_host(turn, other));
@@ -654,7 +655,7 @@ uint64_t admission_query_wake_ns(const struct turn *turn)
 
 	if (admission->query == ADMISSION_QUIET)
 		return UINT64_MAX;
-	return verdict_ns(admission) < unheard_ns ? verdict_ns(admission) : unheard_ns;
+	return rto_least(verdict_ns(admission), unheard_ns);
 }
 
 /* R-CT-44: who is heard, and says nothing of what it has called. */

@@ -20,9 +20,7 @@ static const uint64_t still_min_ns =
 
 uint64_t admission_still_limit_ns(const struct turn *turn)
 {
-	uint64_t silent_ns = silence_ns(turn->config->heartbeat_ns);
-
-	return silent_ns > still_min_ns ? silent_ns : still_min_ns;
+	return rto_most(silence_ns(turn->config->heartbeat_ns), still_min_ns);
 }
 
 static void forget(struct admission_member *member)
@@ -85,7 +83,7 @@ static struct admission_member *find_still(struct turn *turn)
 										       : NULL;
 }
 
-static void add_misfits(const struct turn *turn, struct text *text, uint32_t rank)
+static void add_misfits(struct text *text, const struct admission_member *member)
 {
 	/* clang-format off */
 	static const char *const words[MISFIT_COUNT] = {
@@ -102,44 +100,42 @@ static void add_misfits(const struct turn *turn, struct text *text, uint32_t ran
 		[MISFIT_OVERRUN]    = "rounds for which others had no result yet",
 	};
 	/* clang-format on */
-	const struct admission_member *member = admission_member_at(turn, rank);
 
-	text_add(text, "rank %u on %s sent %u or more packets that do not fit (%s)", rank,
-		 member->peer.host, member->misfits,
+	text_add(text, "rank %u on %s sent %u or more packets that do not fit (%s)",
+		 member->peer.rank, member->peer.host, member->misfits,
 		 words[member->misfit < MISFIT_COUNT ? member->misfit : MISFIT_NONE]);
 }
 
 static void blame(struct turn *turn, const struct admission_member *still)
 {
 	uint64_t number = still->still_number;
-	struct text_ranks without = { { 0 } }, suspects = { { 0 } };
-	uint32_t blamed = CONTROL_RANK_NONE, waited_ms;
-	struct text text;
+	struct text_ranks without = { { 0 } };
+	uint32_t blamed = CONTROL_RANK_NONE, suspects = 0, waited_ms;
 
 	waited_ms = (uint32_t)((turn->event->now_ns - still->still_ns) / ms_ns);
 	ADMISSION_EACH(turn, member) {
 		if (member->is_still && member->still_number == number)
 			text_ranks_put(&without, member->peer.rank);
 		if (member->misfits) {
-			text_ranks_put(&suspects, member->peer.rank);
+			suspects++;
 			blamed = member->peer.rank;
 		}
 	}
-	text = admission_blame(turn, CONTROL_TIMEOUT,
-			       text_ranks_count(&suspects) == 1 ? blamed : CONTROL_RANK_NONE,
-			       "operation %llu stands still: all ranks have called it, and ",
-			       (unsigned long long)number);
+	struct text text =
+		admission_blame(turn, CONTROL_TIMEOUT, suspects == 1 ? blamed : CONTROL_RANK_NONE,
+				"operation %llu stands still: all ranks have called it, and ",
+				(unsigned long long)number);
 	admission_add_ranks(turn, &text, &without);
 	text_add(&text, " had no result for %u.%u s; ", waited_ms / 1000, waited_ms % 1000 / 100);
 	const char *before = "";
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (!text_ranks_has(&suspects, rank))
+	ADMISSION_EACH(turn, member) {
+		if (!member->misfits)
 			continue;
 		text_add(&text, "%s", before);
-		add_misfits(turn, &text, rank);
+		add_misfits(&text, member);
 		before = ", ";
 	}
-	if (!text_ranks_count(&suspects))
+	if (!suspects)
 		text_add(&text, "the aggregator refused no packet of any rank: the network loses "
 				"them, or a rank sends none");
 }
@@ -162,7 +158,6 @@ void admission_still_misfit(struct turn *turn)
 {
 	const struct admission_event *event = turn->event;
 	struct admission_member *member;
-	struct text text;
 
 	if (turn->admission->state != ADMISSION_STARTED || event->rank >= turn->admission->size)
 		return;
@@ -171,6 +166,6 @@ void admission_still_misfit(struct turn *turn)
 		return; /* of another shard */
 	member->misfits = event->count;
 	member->misfit = event->misfit;
-	text = admission_log(turn, ADMISSION_LOG_LIMITED, "%s", "");
-	add_misfits(turn, &text, event->rank);
+	struct text text = admission_log(turn, ADMISSION_LOG_LIMITED, "%s", "");
+	add_misfits(&text, member);
 }

@@ -9,37 +9,29 @@ static const uint64_t ms_ns = 1000000;
 static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
 static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
 
-static uint64_t sooner(uint64_t one_ns, uint64_t other_ns)
-{
-	return one_ns < other_ns ? one_ns : other_ns;
-}
-
 static void late(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 	struct text_ranks missing = admission_ranks(turn, ADMISSION_IS(ABSENT));
 	struct text_ranks unready = admission_ranks(turn, ADMISSION_IS(JOINED));
-	struct text text;
+	struct text text = admission_blame(turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+					   "job \"%s\" of %u: ", turn->config->job,
+					   admission->size);
 
-	text = admission_blame(turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
-			       "job \"%s\" of %u: ", turn->config->job, admission->size);
-	switch (admission->state) {
-	case ADMISSION_GATHER:
+	if (admission->state == ADMISSION_GATHER) {
 		admission_add_ranks(turn, &text, &missing);
 		text_add(&text, " did not come in time");
 		admission_unfit_add(turn, &text);
 		admission_end_gathering(turn, CONTROL_ABORT);
-		break;
-	case ADMISSION_GRANTED:
+		return;
+	}
+	if (admission->state == ADMISSION_GRANTED) {
 		admission_add_ranks(turn, &text, &unready);
 		text_add(&text, " did not get ready in time");
-		admission_end_life(turn);
-		break;
-	default: /* ENABLING */
+	} else { /* ENABLING */
 		text_add(&text, "the aggregator's shards did not get ready in time");
-		admission_end_life(turn);
-		break;
 	}
+	admission_end_life(turn);
 }
 
 /* Its own time runs until START, ours twice: until all are here, and until all are ready. */
@@ -56,10 +48,9 @@ static uint64_t least_patience_end(const struct turn *turn)
 {
 	uint64_t deadline = UINT64_MAX;
 
-	ADMISSION_EACH(turn, member) {
-		if (admission_is_in(member) && patience_end(turn, &member->peer) < deadline)
-			deadline = patience_end(turn, &member->peer);
-	}
+	ADMISSION_EACH(turn, member)
+		if (admission_is_in(member))
+			deadline = rto_least(deadline, patience_end(turn, &member->peer));
 	return deadline;
 }
 
@@ -70,7 +61,7 @@ static uint64_t start_ns(const struct turn *turn)
 
 	if (turn->admission->state != ADMISSION_ENABLING || !admission_has_all_shards(turn))
 		return UINT64_MAX;
-	return sooner(hold_ns, deadline_ns);
+	return rto_least(hold_ns, deadline_ns);
 }
 
 /* R-CT-15: a shard that is not enabled yet would drop what the first to start sends. */
@@ -253,10 +244,11 @@ void admission_time_set_wake(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	uint64_t beat_ns = admission->beat_ns + silence_beat_ns(turn->config->heartbeat_ns);
-	uint64_t wake_ns = sooner(gather_deadline(turn), start_ns(turn));
+	uint64_t wake_ns = rto_least(gather_deadline(turn), start_ns(turn));
 
-	wake_ns = sooner(wake_ns, admission_query_wake_ns(turn));
-	turn->actions->wake_ns = admission_is_idle(admission) ? wake_ns : sooner(wake_ns, beat_ns);
+	wake_ns = rto_least(wake_ns, admission_query_wake_ns(turn));
+	turn->actions->wake_ns = admission_is_idle(admission) ? wake_ns
+							      : rto_least(wake_ns, beat_ns);
 	turn->actions->again = admission_join_next_waiter(turn) ||
 			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
 }

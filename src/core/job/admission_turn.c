@@ -170,7 +170,7 @@ uint64_t admission_limit_ns(const struct turn *turn, const struct admission_peer
 	uint64_t running_ns = silence_ns(turn->config->heartbeat_ns);
 	bool has_time = member && member->presence != ADMISSION_JOINED;
 
-	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;
+	return has_time ? running_ns : rto_most(running_ns, silence_min_ns);
 }
 
 bool admission_is_heard(const struct turn *turn, const struct admission_peer *peer)

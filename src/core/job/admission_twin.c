@@ -10,6 +10,7 @@
  * have no second program is taken for the former.
  */
 #include "core/job/admission_turn.h"
+#include "core/shared/rto.h"
 
 static const uint64_t claim_ns = 2000000000; /* programs of one launch begin within so long */
 static const uint64_t hold_ns = 1000000000;  /* and most of them within this */
@@ -61,8 +62,7 @@ uint64_t admission_twin_hold_ns(const struct turn *turn)
 
 	ADMISSION_EACH(turn, member) {
 		is_launched |= member->peer.is_launched;
-		if (member->peer.joined_ns > last_ns)
-			last_ns = member->peer.joined_ns;
+		last_ns = rto_most(last_ns, member->peer.joined_ns);
 	}
 	if (!is_launched || turn->admission->size == 1 || turn->config->life)
 		return 0;
@@ -103,8 +103,7 @@ static bool put_all(const struct admission *admission, struct text_ranks *ranks,
 			return false;
 		text_ranks_put(ranks, rank);
 		*is_launched |= members[rank].peer.is_launched;
-		if (members[rank].peer.joined_ns > *last_ns)
-			*last_ns = members[rank].peer.joined_ns;
+		*last_ns = rto_most(*last_ns, members[rank].peer.joined_ns);
 	}
 	return true;
 }
@@ -137,11 +136,9 @@ enum admission_together admission_together(struct admission *const *list, uint32
 
 void admission_twin_yield(struct turn *turn)
 {
-	struct text text;
-
 	if (turn->admission->state != ADMISSION_GATHER)
 		return;
-	text = admission_log(turn, ADMISSION_LOG_WARN, "%s", "");
+	struct text text = admission_log(turn, ADMISSION_LOG_WARN, "%s", "");
 	struct text_ranks ranks = admission_ranks(turn, ADMISSION_IS(JOINED));
 	admission_add_ranks(turn, &text, &ranks);
 	text_add(&text,

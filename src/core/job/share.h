@@ -6,7 +6,7 @@
 #ifndef CORE_SHARE_H
 #define CORE_SHARE_H
 
-#include "core/shared/env.h"
+#include "core/shared/rto.h"
 
 enum { SHARE_ALL = 100 }; /* percent: no limit */
 
@@ -16,9 +16,7 @@ static inline uint64_t share_most(uint64_t all, uint64_t others, uint32_t percen
 	uint64_t left = all > others ? all - others : 0;
 	uint64_t most = left / 100 * percent + (left % 100 * percent + 99) / 100;
 
-	if (most < few)
-		most = few;
-	return most < left ? most : left;
+	return rto_least(rto_most(most, few), left);
 }
 
 /* May one that has `own` have `more`? */

@@ -3,7 +3,7 @@
 #ifndef CORE_SILENCE_H
 #define CORE_SILENCE_H
 
-#include "core/shared/env.h"
+#include "core/shared/rto.h"
 
 enum {
 	SILENCE_BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
@@ -15,9 +15,7 @@ enum {
 /* Between two HEARTBEATs. Who has no GRANT yet expects the default heartbeat time: never more than its fifth. */
 static inline uint64_t silence_beat_ns(uint64_t heartbeat_ns)
 {
-	uint64_t beat_ns = heartbeat_ns / SILENCE_BEATS;
-
-	return beat_ns < 2000000000 ? beat_ns : 2000000000;
+	return rto_least(heartbeat_ns / SILENCE_BEATS, 2000000000);
 }
 
 /* The last word may have come a beat before the link was lost, and a link that is back takes a moment. */
