@@ -28,7 +28,7 @@ void admission_walk_model(struct bfs_model *model, const void *config);
  * reading of the same views finds, and so in truth; what is so in truth must be found in time. */
 void crossed_walk_model(struct bfs_model *model, const void *config);
 
-/* core/job/member.c: members one after another, each with times, texts and an aggregator of its own. What is said,
+/* core/job/member*.c: members one after another, each with times, texts and an aggregator of its own. What is said,
  * answered, called and asked is drawn at random, whether it fits or not, and the clock often goes right up to a bound. */
 void member_walk_model(struct bfs_model *model, const void *config);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* member.c - see member.h: the way from CONNECT to RUN, what the aggregator and the library say, clocks. */
-#include "core/job/member.h"
-#include "core/job/silence.h"
-#include "core/shared/text.h"
+/* member.c - see member.h: the way from CONNECT to RUN, and what the aggregator, the library and the
+ * clock say. */
+#include "core/job/member_turn.h"
 
 static const uint64_t ms_ns = 1000000;
 static const uint64_t hello_ns = 100000000;
@@ -18,109 +17,6 @@ static const uint64_t backstop_ns = 5000000000; /* who connects knows best why i
 static const uint64_t grace_ns = 500000000;     /* the aggregator's text is better than ours */
 static const uint64_t verdict_ns = 2000000000;  /* for the aggregator to ask all and to judge */
 
-struct turn {
-	struct member *member;
-	const struct member_config *config;
-	const struct member_event *event;
-	struct member_actions *actions;
-};
-
-#define TO(state) (1u << (state))
-
-/* clang-format off */
-static const uint32_t may_enter[MEMBER_STATE_COUNT] = {
-	[MEMBER_CONNECT]  = TO(MEMBER_JOINING)  | TO(MEMBER_FAILED),
-	[MEMBER_JOINING]  = TO(MEMBER_HELLOING) | TO(MEMBER_CONNECT) | TO(MEMBER_FAILED),
-	[MEMBER_HELLOING] = TO(MEMBER_READY)    | TO(MEMBER_FAILED),
-	[MEMBER_READY]    = TO(MEMBER_RUN)      | TO(MEMBER_FAILED),
-	[MEMBER_RUN]      = TO(MEMBER_LEAVING)  | TO(MEMBER_FAILED),
-	[MEMBER_LEAVING]  = TO(MEMBER_LEFT)     | TO(MEMBER_FAILED),
-	[MEMBER_LEFT]     = 0, /* final: another communicator is another member */
-	[MEMBER_FAILED]   = 0,
-};
-static const char *const state_names[MEMBER_STATE_COUNT] = {
-	"connect", "joining", "helloing", "ready", "run", "leaving", "left", "failed",
-};
-/* clang-format on */
-
-const char *member_state_name(uint32_t state)
-{
-	return state < MEMBER_STATE_COUNT ? state_names[state] : "?";
-}
-
-void member_init(struct member *member, const struct member_config *config)
-{
-	memset(member, 0, sizeof(*member));
-	member->heartbeat_ns = config->heartbeat_ns;
-	member->cause_rank = CONTROL_RANK_NONE;
-}
-
-/* ---- actions ---- */
-
-static void enter(struct turn *turn, enum member_state next)
-{
-	CORE_ASSERT(may_enter[turn->member->state] & TO(next));
-	turn->member->state = (uint8_t)next;
-	turn->member->since_ns = turn->event->now_ns;
-}
-
-static struct member_action *act(struct turn *turn, enum member_action_type type)
-{
-	struct member_actions *actions = turn->actions;
-
-	CORE_ASSERT(actions->count < MEMBER_ACTIONS_MAX);
-	struct member_action *action = &actions->list[actions->count++];
-	*action = (struct member_action){ .type = (uint8_t)type };
-	return action;
-}
-
-static struct member_action *send(struct turn *turn, enum control_type message)
-{
-	struct member_action *action = act(turn, MEMBER_SEND);
-
-	action->message = (uint8_t)message;
-	return action;
-}
-
-__attribute__((format(printf, 2, 3))) static void say(struct turn *turn, const char *format, ...)
-{
-	__builtin_va_list args;
-	struct text text;
-
-	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
-	__builtin_va_start(args, format);
-	text_add_args(&text, format, args);
-	__builtin_va_end(args);
-}
-
-/* R-CT-53: with the text of `say`. The aggregator hears of it, unless it comes from there. */
-static void fail(struct turn *turn, enum control_cause cause, uint32_t rank, bool is_told)
-{
-	if (turn->member->is_joined && !is_told)
-		send(turn, CONTROL_ABORT);
-	act(turn, MEMBER_CLOSE);
-	act(turn, MEMBER_FAIL);
-	turn->member->cause = (uint8_t)cause;
-	turn->member->cause_rank = (uint16_t)rank;
-	turn->actions->cause = turn->member->cause;
-	turn->actions->cause_rank = turn->member->cause_rank;
-	enter(turn, MEMBER_FAILED);
-}
-
-/* What the aggregator has not heard of, and no rank in particular has done. */
-static void fail_here(struct turn *turn, enum control_cause cause)
-{
-	fail(turn, cause, CONTROL_RANK_NONE, false);
-}
-
-/* R-CT-5 */
-static void unexpected(struct turn *turn)
-{
-	say(turn, "the aggregator at %s sent message %u in state %s", turn->config->aggregator,
-	    (unsigned)turn->event->message->type, member_state_name(turn->member->state));
-	fail_here(turn, CONTROL_INTERNAL);
-}
-
 /* ---- CONNECT ---- */
 
 /* R-CT-51: after as long again as attempts have gone on. */
@@ -128,14 +24,12 @@ static void retry(struct turn *turn)
 {
 	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
 
-	if (gone_ns < retry_min_ns)
-		gone_ns = retry_min_ns;
 	turn->member->retry_ns =
-		turn->event->now_ns + (gone_ns < retry_max_ns ? gone_ns : retry_max_ns);
+		turn->event->now_ns + rto_least(rto_most(gone_ns, retry_min_ns), retry_max_ns);
 }
 
 /* R-CT-51 */
-static void refused(struct turn *turn)
+static void member_begin_refused(struct turn *turn)
 {
 	struct member *member = turn->member;
 	uint64_t now_ns = turn->event->now_ns;
@@ -146,14 +40,14 @@ static void refused(struct turn *turn)
 		retry(turn);
 		return;
 	}
-	say(turn, "no aggregator at %s: %s (tried for %llu s%s)", turn->config->aggregator,
-	    turn->event->text ? turn->event->text : "no answer",
-	    (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)),
-	    member->is_again ? ", after an earlier one had ended" : "");
-	fail_here(turn, CONTROL_SYSTEM);
+	member_say(turn, "no aggregator at %s: %s (tried for %llu s%s)", turn->config->aggregator,
+		   turn->event->text ? turn->event->text : "no answer",
+		   (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)),
+		   member->is_again ? ", after an earlier one had ended" : "");
+	member_fail_here(turn, CONTROL_SYSTEM);
 }
 
-static void tick_connect(struct turn *turn)
+static void member_begin_connect(struct turn *turn)
 {
 	struct member *member = turn->member;
 	uint64_t now_ns = turn->event->now_ns;
@@ -167,7 +61,7 @@ static void tick_connect(struct turn *turn)
 	if (member->retry_ns == UINT64_MAX || now_ns < member->retry_ns)
 		return;
 	member->retry_ns = UINT64_MAX; /* until REFUSED */
-	act(turn, MEMBER_DO_CONNECT);
+	member_act(turn, MEMBER_DO_CONNECT);
 }
 
 /* R-CT-50: of the time to gather, what is left. */
@@ -176,50 +70,53 @@ static uint32_t patience_ms(const struct turn *turn)
 	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
 	uint64_t left_ns = gone_ns < turn->config->gather_ns ? turn->config->gather_ns - gone_ns
 							     : 0;
-	uint64_t left_ms = left_ns / ms_ns;
 
-	return left_ms < 1 ? 1 : left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+	return (uint32_t)rto_most(1, rto_least(left_ns / ms_ns, UINT32_MAX));
 }
 
-static void connected(struct turn *turn)
+static void member_begin_connected(struct turn *turn)
 {
 	struct member *member = turn->member;
 
 	if (member->state != MEMBER_CONNECT)
 		return;
-	send(turn, CONTROL_JOIN)->waited_ms = patience_ms(turn);
+	member_send(turn, CONTROL_JOIN)->waited_ms = patience_ms(turn);
 	member->is_joined = 1;
 	member->heard_ns = member->spoke_ns = turn->event->now_ns;
 	member->beat_ns = turn->event->now_ns;
-	enter(turn, MEMBER_JOINING);
+	member_enter(turn, MEMBER_JOINING);
 }
 
-/* R-CT-27: of rank 0's last life, which this process was quicker to leave? */
+/* Of rank 0's last life, which this process was quicker to leave? */
 static bool is_earlier(const struct turn *turn)
 {
 	return turn->config->is_local && turn->member->state == MEMBER_JOINING &&
 	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending;
 }
 
-static void again(struct turn *turn)
+/* R-CT-27 */
+static bool member_begin_again(struct turn *turn)
 {
 	struct member *member = turn->member;
 
+	if (!is_earlier(turn))
+		return false;
 	turn->actions->has_progress = true;
-	say(turn, "%s: it is of an earlier life, the next one's is awaited",
-	    turn->event->message->end.text);
-	act(turn, MEMBER_CLOSE);
+	member_say(turn, "%s: it is of an earlier life, the next one's is awaited",
+		   turn->event->message->end.text);
+	member_act(turn, MEMBER_CLOSE);
 	member->is_joined = 0;
 	member->is_again = 1;
-	enter(turn, MEMBER_CONNECT);
+	member_enter(turn, MEMBER_CONNECT);
 	retry(turn);
+	return true;
 }
 
 /* ---- HELLOING ---- */
 
 static void hello(struct turn *turn, uint32_t shard, uint32_t lanes)
 {
-	struct member_action *action = act(turn, MEMBER_HELLO);
+	struct member_action *action = member_act(turn, MEMBER_HELLO);
 
 	action->shard = (uint16_t)shard;
 	action->serial = ++turn->member->serial;
@@ -247,7 +144,7 @@ static void send_hellos(struct turn *turn)
 	member->hellos++;
 }
 
-static void granted(struct turn *turn)
+static void member_begin_granted(struct turn *turn)
 {
 	const struct control_grant *grant = &turn->event->message->grant;
 	struct member *member = turn->member;
@@ -264,12 +161,12 @@ static void granted(struct turn *turn)
 	}
 	member->lanes = (uint16_t)(member->lanes - member->lanes % WIRE_LANES_STEP);
 	if (!member->lanes) {
-		say(turn, "the path to the aggregator at %s is too narrow for one packet",
-		    turn->config->aggregator);
-		fail_here(turn, CONTROL_SYSTEM);
+		member_say(turn, "the path to the aggregator at %s is too narrow for one packet",
+			   turn->config->aggregator);
+		member_fail_here(turn, CONTROL_SYSTEM);
 		return;
 	}
-	enter(turn, MEMBER_HELLOING);
+	member_enter(turn, MEMBER_HELLOING);
 	send_hellos(turn);
 }
 
@@ -282,7 +179,7 @@ static uint32_t first_unwelcome(const struct member *member)
 	return shard;
 }
 
-static void welcome(struct turn *turn)
+static void member_begin_welcome(struct turn *turn)
 {
 	const struct member_event *event = turn->event;
 	struct member *member = turn->member;
@@ -299,8 +196,8 @@ static void welcome(struct turn *turn)
 		member->welcomed |= 1ull << event->shard;
 	if (member->welcomed != (shards == 64 ? ~0ull : (1ull << shards) - 1))
 		return;
-	send(turn, CONTROL_READY)->lanes = member->lanes;
-	enter(turn, MEMBER_READY);
+	member_send(turn, CONTROL_READY)->lanes = member->lanes;
+	member_enter(turn, MEMBER_READY);
 }
 
 static void fail_path(struct turn *turn)
@@ -310,32 +207,33 @@ static void fail_path(struct turn *turn)
 	uint32_t bytes = wire_bytes(hello_lanes(member));
 
 	if (member->welcomed_short >> shard & 1)
-		say(turn,
-		    "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, port "
-		    "%u, get no answer, short ones do: set the same MTU all the way, or cap "
-		    "packets (tallyd --lanes)",
-		    bytes + wire_overhead(turn->config->is_v6), bytes, turn->config->aggregator,
-		    member->port[shard]);
+		member_say(turn,
+			   "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at "
+			   "%s, port "
+			   "%u, get no answer, short ones do: set the same MTU all the way, or cap "
+			   "packets (tallyd --lanes)",
+			   bytes + wire_overhead(turn->config->is_v6), bytes,
+			   turn->config->aggregator, member->port[shard]);
 	else
-		say(turn, "TCP to %s works, UDP to its port %u does not (firewall?)",
-		    turn->config->aggregator, member->port[shard]);
-	fail_here(turn, CONTROL_SYSTEM);
+		member_say(turn, "TCP to %s works, UDP to its port %u does not (firewall?)",
+			   turn->config->aggregator, member->port[shard]);
+	member_fail_here(turn, CONTROL_SYSTEM);
 }
 
 /* ---- START, or too late for it ---- */
 
-static void started(struct turn *turn)
+static void member_begin_started(struct turn *turn)
 {
 	uint32_t lanes = turn->event->message->start.lanes;
 	struct member *member = turn->member;
 
 	if (lanes > member->lanes || lanes < WIRE_LANES_STEP || lanes % WIRE_LANES_STEP) {
-		unexpected(turn);
+		member_unexpected(turn);
 		return;
 	}
 	member->lanes = (uint16_t)lanes;
-	act(turn, MEMBER_START)->lanes = member->lanes;
-	enter(turn, MEMBER_RUN);
+	member_act(turn, MEMBER_START)->lanes = member->lanes;
+	member_enter(turn, MEMBER_RUN);
 }
 
 static void too_late(struct turn *turn)
@@ -345,8 +243,8 @@ static void too_late(struct turn *turn)
 	uint64_t second_ns = 1000 * ms_ns, gather_ns = turn->config->gather_ns;
 
 	if (member->state == MEMBER_CONNECT) {
-		say(turn, "no answer from an aggregator at %s", aggregator);
-		fail_here(turn, CONTROL_SYSTEM);
+		member_say(turn, "no answer from an aggregator at %s", aggregator);
+		member_fail_here(turn, CONTROL_SYSTEM);
 		return;
 	}
 	if (member->state == MEMBER_HELLOING && member->hellos >= HELLOS_ENOUGH) {
@@ -354,13 +252,14 @@ static void too_late(struct turn *turn)
 		return;
 	}
 	if (member->state == MEMBER_HELLOING) /* they may still go out */
-		say(turn, "the job did not start within %llu s: the last rank has only just come",
-		    (unsigned long long)(gather_ns / second_ns));
+		member_say(turn,
+			   "the job did not start within %llu s: the last rank has only just come",
+			   (unsigned long long)(gather_ns / second_ns));
 	else
-		say(turn, "the aggregator at %s did not %s within %llu s", aggregator,
-		    member->state == MEMBER_READY ? "start the job" : "grant the job",
-		    (unsigned long long)((gather_ns + second_ns - 1) / second_ns));
-	fail_here(turn, CONTROL_TIMEOUT);
+		member_say(turn, "the aggregator at %s did not %s within %llu s", aggregator,
+			   member->state == MEMBER_READY ? "start the job" : "grant the job",
+			   (unsigned long long)((gather_ns + second_ns - 1) / second_ns));
+	member_fail_here(turn, CONTROL_TIMEOUT);
 }
 
 /* When the state that the member is in has lasted too long; UINT64_MAX: never. */
@@ -370,16 +269,17 @@ static uint64_t late_at(const struct turn *turn)
 	uint64_t limit_ns = member->begun_ns + turn->config->gather_ns + grace_ns;
 	uint64_t connect_ns = member->since_ns + turn->config->connect_ns + backstop_ns;
 
-	switch (member->state) {
-	case MEMBER_CONNECT:
-		return connect_ns < limit_ns ? connect_ns : limit_ns;
-	case MEMBER_JOINING:
-	case MEMBER_HELLOING:
-	case MEMBER_READY:
-		return limit_ns;
-	default:
-		return UINT64_MAX;
-	}
+	if (member->state == MEMBER_CONNECT)
+		return rto_least(connect_ns, limit_ns);
+	return member->state < MEMBER_RUN ? limit_ns : UINT64_MAX;
+}
+
+static bool member_begin_is_late(struct turn *turn)
+{
+	if (turn->event->now_ns < late_at(turn))
+		return false;
+	too_late(turn);
+	return true;
 }
 
 /* On an overloaded host a shard's thread may get no processor for seconds. One that answers short ones has it. */
@@ -390,14 +290,26 @@ static uint32_t hellos_max(const struct member *member)
 	return is_short ? HELLOS_ENOUGH : HELLOS_MAX;
 }
 
-static void tick_hello(struct turn *turn)
+static void member_begin_hello(struct turn *turn)
 {
-	if (turn->event->now_ns - turn->member->hello_ns < hello_ns)
+	if (turn->member->state != MEMBER_HELLOING ||
+	    turn->event->now_ns - turn->member->hello_ns < hello_ns)
 		return;
 	if (turn->member->hellos >= hellos_max(turn->member))
 		fail_path(turn);
 	else
 		send_hellos(turn);
+}
+
+static uint64_t member_begin_wake_ns(const struct turn *turn)
+{
+	const struct member *member = turn->member;
+
+	if (member->state == MEMBER_CONNECT)
+		return rto_least(member->retry_ns, late_at(turn));
+	if (member->state == MEMBER_HELLOING)
+		return rto_least(member->hello_ns + hello_ns, late_at(turn));
+	return late_at(turn);
 }
 
 /* ---- what the aggregator says ---- */
@@ -406,21 +318,22 @@ static void ended(struct turn *turn)
 {
 	const struct control_end *said = &turn->event->message->end;
 
-	say(turn, "%s", said->text);
-	fail(turn, said->cause == CONTROL_OK ? CONTROL_INTERNAL : said->cause, said->rank, true);
+	member_say(turn, "%s", said->text);
+	member_fail(turn, said->cause == CONTROL_OK ? CONTROL_INTERNAL : said->cause, said->rank,
+		    true);
 }
 
 static void left(struct turn *turn)
 {
-	act(turn, MEMBER_CLOSE);
-	act(turn, MEMBER_IS_LEFT);
-	enter(turn, MEMBER_LEFT);
+	member_act(turn, MEMBER_CLOSE);
+	member_act(turn, MEMBER_IS_LEFT);
+	member_enter(turn, MEMBER_LEFT);
 }
 
 /* R-CT-57 */
 static void queried(struct turn *turn)
 {
-	struct member_action *action = act(turn, MEMBER_OPINFO);
+	struct member_action *action = member_act(turn, MEMBER_OPINFO);
 
 	action->serial = turn->event->message->query.round;
 	action->number = turn->event->message->query.from;
@@ -440,7 +353,7 @@ static void waited(struct turn *turn)
 static void said_progress(struct turn *turn)
 {
 	turn->actions->has_progress = true;
-	say(turn, "%s", turn->event->message->progress.text);
+	member_say(turn, "%s", turn->event->message->progress.text);
 }
 
 static void message(struct turn *turn)
@@ -452,18 +365,18 @@ static void message(struct turn *turn)
 	turn->member->heard_ns = turn->member->spoke_ns = turn->event->now_ns;
 	if (type == CONTROL_HEARTBEAT || type == CONTROL_PONG)
 		return;
-	if (is_earlier(turn))
-		again(turn);
-	else if (type == CONTROL_DENY || type == CONTROL_ABORT)
+	if (member_begin_again(turn))
+		return;
+	if (type == CONTROL_DENY || type == CONTROL_ABORT)
 		ended(turn);
 	else if (type == CONTROL_PING)
-		send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;
+		member_send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;
 	else if (type == CONTROL_PROGRESS)
 		said_progress(turn);
 	else if (type == CONTROL_GRANT && state == MEMBER_JOINING)
-		granted(turn);
+		member_begin_granted(turn);
 	else if (type == CONTROL_START && state == MEMBER_READY)
-		started(turn);
+		member_begin_started(turn);
 	else if (type == CONTROL_QUERY && is_running)
 		queried(turn);
 	else if (type == CONTROL_WAITING && is_running)
@@ -471,7 +384,7 @@ static void message(struct turn *turn)
 	else if (type == CONTROL_LEFT && state == MEMBER_LEAVING)
 		left(turn);
 	else
-		unexpected(turn);
+		member_unexpected(turn);
 }
 
 /* ---- failures ---- */
@@ -480,12 +393,12 @@ static void message(struct turn *turn)
 static void closed(struct turn *turn)
 {
 	if (turn->member->state == MEMBER_CONNECT) {
-		refused(turn);
+		member_begin_refused(turn);
 		return;
 	}
-	say(turn, "the aggregator at %s is lost: %s", turn->config->aggregator,
-	    turn->event->text ? turn->event->text : "it closed the connection");
-	fail(turn, CONTROL_REMOTE, CONTROL_RANK_NONE, true);
+	member_say(turn, "the aggregator at %s is lost: %s", turn->config->aggregator,
+		   turn->event->text ? turn->event->text : "it closed the connection");
+	member_fail(turn, CONTROL_REMOTE, CONTROL_RANK_NONE, true);
 }
 
 /* R-CT-9, R-CT-54 */
@@ -495,18 +408,18 @@ static void silent(struct turn *turn)
 	bool is_answered = member->state > MEMBER_JOINING;
 	bool is_heard = turn->event->now_ns - member->heard_ns < silence_ns(member->heartbeat_ns);
 
-	say(turn, "the aggregator at %s has been silent for %llu ms%s", turn->config->aggregator,
-	    (unsigned long long)(member->heartbeat_ns / ms_ns),
-	    !is_answered ? ", although it takes connections: is it stopped?"
-	    : is_heard   ? " over TCP, although it answers over UDP"
-			 : "");
-	fail_here(turn, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT);
+	member_say(turn, "the aggregator at %s has been silent for %llu ms%s",
+		   turn->config->aggregator, (unsigned long long)(member->heartbeat_ns / ms_ns),
+		   !is_answered ? ", although it takes connections: is it stopped?"
+		   : is_heard   ? " over TCP, although it answers over UDP"
+				: "");
+	member_fail_here(turn, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT);
 }
 
 static void own_failure(struct turn *turn, enum control_cause cause, const char *otherwise)
 {
-	say(turn, "%s", turn->event->text ? turn->event->text : otherwise);
-	fail(turn, cause, turn->config->join->rank, false);
+	member_say(turn, "%s", turn->event->text ? turn->event->text : otherwise);
+	member_fail(turn, cause, turn->config->join->rank, false);
 }
 
 /* ---- the library's side ---- */
@@ -519,8 +432,8 @@ static void finalize(struct turn *turn)
 		own_failure(turn, CONTROL_ABORTED, "finalized before the job had started");
 		return;
 	}
-	send(turn, CONTROL_LEAVE)->number = turn->event->number;
-	enter(turn, MEMBER_LEAVING);
+	member_send(turn, CONTROL_LEAVE)->number = turn->event->number;
+	member_enter(turn, MEMBER_LEAVING);
 }
 
 static void stalled(struct turn *turn)
@@ -530,7 +443,7 @@ static void stalled(struct turn *turn)
 
 	if (state != MEMBER_RUN && state != MEMBER_LEAVING)
 		return;
-	action = send(turn, CONTROL_STALL);
+	action = member_send(turn, CONTROL_STALL);
 	action->number = turn->event->number;
 	action->waited_ms = turn->event->waited_ms;
 	action->still_ms = turn->event->still_ms;
@@ -546,12 +459,13 @@ static void stalled(struct turn *turn)
 /* R-CT-56: the aggregator's verdict names who is late; without one this is all that can be said. */
 static void no_verdict(struct turn *turn)
 {
-	say(turn,
-	    "the deadline of operation %llu is over, and the aggregator at %s has not said in "
-	    "%llu s who is late",
-	    (unsigned long long)turn->member->expired, turn->config->aggregator,
-	    (unsigned long long)(verdict_ns / (1000 * ms_ns)));
-	fail_here(turn, CONTROL_TIMEOUT);
+	member_say(
+		turn,
+		"the deadline of operation %llu is over, and the aggregator at %s has not said in "
+		"%llu s who is late",
+		(unsigned long long)turn->member->expired, turn->config->aggregator,
+		(unsigned long long)(verdict_ns / (1000 * ms_ns)));
+	member_fail_here(turn, CONTROL_TIMEOUT);
 }
 
 /* ---- time ---- */
@@ -564,7 +478,7 @@ static void tick(struct turn *turn)
 
 	member->tick_ns = now_ns;
 	if (member->state == MEMBER_CONNECT) {
-		tick_connect(turn);
+		member_begin_connect(turn);
 	} else {
 		if (has_overslept)
 			member->heard_ns = member->spoke_ns = now_ns;
@@ -575,39 +489,32 @@ static void tick(struct turn *turn)
 		}
 		if (now_ns - member->beat_ns >= silence_beat_ns(member->heartbeat_ns)) {
 			member->beat_ns = now_ns;
-			send(turn, CONTROL_HEARTBEAT);
+			member_send(turn, CONTROL_HEARTBEAT);
 		}
 	}
-	if (now_ns >= late_at(turn)) {
-		too_late(turn);
+	if (member_begin_is_late(turn))
 		return;
-	}
 	if (turn->event->is_done)
 		member->is_expired = 0; /* it has ended well, and needs no verdict */
 	if (member->is_expired && now_ns - member->expired_ns >= verdict_ns) {
 		no_verdict(turn);
 		return;
 	}
-	if (member->state == MEMBER_HELLOING)
-		tick_hello(turn);
+	member_begin_hello(turn);
 }
 
 static uint64_t wake_at(const struct turn *turn)
 {
 	const struct member *member = turn->member;
-	uint64_t wake_ns = late_at(turn);
+	uint64_t wake_ns = member_begin_wake_ns(turn);
 
 	if (member->state == MEMBER_FAILED || member->state == MEMBER_LEFT)
 		return UINT64_MAX;
 	if (member->state == MEMBER_CONNECT)
-		return member->retry_ns < wake_ns ? member->retry_ns : wake_ns;
-	if (member->beat_ns + silence_beat_ns(member->heartbeat_ns) < wake_ns)
-		wake_ns = member->beat_ns + silence_beat_ns(member->heartbeat_ns);
-	if (member->is_expired && member->expired_ns + verdict_ns < wake_ns)
-		wake_ns = member->expired_ns + verdict_ns;
-	if (member->state == MEMBER_HELLOING && member->hello_ns + hello_ns < wake_ns)
-		wake_ns = member->hello_ns + hello_ns;
-	return wake_ns;
+		return wake_ns;
+	if (member->is_expired)
+		wake_ns = rto_least(wake_ns, member->expired_ns + verdict_ns);
+	return rto_least(wake_ns, member->beat_ns + silence_beat_ns(member->heartbeat_ns));
 }
 
 /* ---- the machine ---- */
@@ -616,10 +523,10 @@ static void dispatch(struct turn *turn)
 {
 	switch (turn->event->type) {
 	case MEMBER_CONNECTED:
-		connected(turn);
+		member_begin_connected(turn);
 		break;
 	case MEMBER_REFUSED:
-		refused(turn);
+		member_begin_refused(turn);
 		break;
 	case MEMBER_MESSAGE:
 		message(turn);
@@ -628,7 +535,7 @@ static void dispatch(struct turn *turn)
 		closed(turn);
 		break;
 	case MEMBER_WELCOME:
-		welcome(turn);
+		member_begin_welcome(turn);
 		break;
 	case MEMBER_STALLED:
 	case MEMBER_EXPIRED:
@@ -663,39 +570,4 @@ void member_step(struct member *member, const struct member_config *config,
 	if (member->state != MEMBER_FAILED && member->state != MEMBER_LEFT)
 		dispatch(&turn);
 	actions->wake_ns = wake_at(&turn);
-}
-
-void member_message(const struct member_config *config, const struct member_actions *actions,
-		    const struct member_action *action, struct control_message *message_out)
-{
-	memset(message_out, 0, sizeof(*message_out));
-	message_out->type = action->message;
-	switch (message_out->type) {
-	case CONTROL_JOIN:
-		message_out->join = *config->join;
-		message_out->join.timeout_ms = action->waited_ms;
-		break;
-	case CONTROL_READY:
-		message_out->lanes.lanes = action->lanes;
-		break;
-	case CONTROL_PONG:
-		message_out->ping.serial = action->serial;
-		break;
-	case CONTROL_STALL:
-		message_out->stall.number = action->number;
-		message_out->stall.waited_ms = action->waited_ms;
-		message_out->stall.still_ms = action->still_ms;
-		message_out->stall.is_expired = action->serial != 0;
-		break;
-	case CONTROL_ABORT:
-		message_out->end.cause = actions->cause;
-		message_out->end.rank = actions->cause_rank;
-		text_copy(message_out->end.text, sizeof(message_out->end.text), actions->text);
-		break;
-	case CONTROL_LEAVE:
-		message_out->leave.submitted = action->number;
-		break;
-	default:
-		break;
-	}
 }
