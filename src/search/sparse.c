@@ -341,15 +341,14 @@ static void sparse_init(const void *config, void *state_at)
 {
 	struct sparse_state *state = state_at;
 	struct sparse_table table = sparse_table_of();
-	uint32_t lives = sparse->lives ? sparse->lives : 1;
 	uint8_t at[SPARSE_DATAGRAM];
 	const char *wrong;
 
 	(void)config;
-	assert(sparse->workers * lives * sparse->pushes <= 16);
-	assert(lives * sparse->pushes <= SPARSE_PUSHES);
+	assert(sparse->workers * sparse->lives * sparse->pushes <= 16);
+	assert(sparse->lives * sparse->pushes <= SPARSE_PUSHES);
 	assert(sparse->workers * sparse->window <= SPARSE_PLACES);
-	assert(sparse->generations + (lives > 1) + 1 <= SPARSE_GENERATIONS);
+	assert(sparse->generations + (sparse->lives > 1) + 1 <= SPARSE_GENERATIONS);
 	assert(sparse->epochs + 2 + sparse->pushes / sparse->kept < SPARSE_EPOCHS);
 	assert(sparse_flush_parts_max(&table) <= SPARSE_PARTS);
 	state->server.now.expected = state->server.disk.expected = 1;
@@ -379,7 +378,16 @@ static void sparse_init(const void *config, void *state_at)
 
 void sparse_model(struct bfs_model *model, const void *config)
 {
-	sparse = config;
+	static struct sparse_config row;
+
+	row = *(const struct sparse_config *)config;
+	if (!row.kept)
+		row.kept = row.pushes;
+	if (!row.lives)
+		row.lives = 1;
+	if (!row.rows)
+		row.rows = row.workers;
+	sparse = &row;
 	sparse_drain_begin();
 	*model = (struct bfs_model){ .state_bytes = sizeof(struct sparse_state),
 				     .config = config,

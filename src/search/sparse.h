@@ -26,7 +26,7 @@ struct sparse_config {
 	uint32_t workers;     /* 1..SPARSE_WORKERS */
 	uint32_t window;      /* W; workers * W at most SPARSE_PLACES */
 	uint32_t pushes;      /* of each life of a worker */
-	uint32_t kept;        /* B, at least W */
+	uint32_t kept;        /* B, at least W; 0: as many as pushes */
 	uint32_t epochs;      /* flips of a switch end an epoch up to this */
 	uint32_t generations; /* fences, and lives of workers but the first: one less */
 	uint32_t deaths;      /* of the server */
@@ -34,7 +34,7 @@ struct sparse_config {
 	uint32_t batches;     /* of cold pairs, of each life of a worker */
 	uint32_t resets;      /* a switch's process is started again */
 	uint32_t step;        /* pushes of a step of a stepped table; 0: it is none */
-	uint32_t rows;        /* of a CUT: less than workers makes several */
+	uint32_t rows;        /* of a CUT: less than workers makes several; 0: as many */
 	bool is_remapped;     /* from the second generation on rank 1 is cold */
 	bool is_fat;          /* what the rules say can do nothing more arrives all the same */
 	bool is_told; /* SWITCH comes by itself, later than RESUME or before it; else with it */

@@ -23,7 +23,7 @@ struct sparse_table sparse_table_of(void)
 
 static uint32_t digit_of(uint32_t w, uint32_t life, uint32_t seq)
 {
-	return (w * (sparse->lives ? sparse->lives : 1) + life) * sparse->pushes + seq - 1;
+	return (w * sparse->lives + life) * sparse->pushes + seq - 1;
 }
 
 uint32_t sparse_value(uint32_t w, uint32_t life, uint32_t seq)

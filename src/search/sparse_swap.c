@@ -43,7 +43,7 @@ static uint8_t swapped_parts(uint8_t parts)
 
 static void swap_sums(uint32_t *sums, uint32_t count)
 {
-	uint32_t bits = 2 * sparse->pushes * (sparse->lives ? sparse->lives : 1);
+	uint32_t bits = 2 * sparse->pushes * sparse->lives;
 
 	for (uint32_t i = 0; i < count; i++)
 		sums[i] = (sums[i] & ((1u << bits) - 1)) << bits | sums[i] >> bits;

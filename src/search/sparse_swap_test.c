@@ -47,6 +47,7 @@ static void mirrored_once(struct sparse_config config)
 {
 	uint64_t named, nameless;
 
+	config.workers = 2;
 	config.is_named = true;
 	named = states_of(&config);
 	assert_true(own_images && own_images < named);
@@ -60,54 +61,35 @@ static void mirrored_once(struct sparse_config config)
 static void test_pushes(void **unused)
 {
 	(void)unused;
-	mirrored_once((struct sparse_config){
-		.workers = 2, .window = 2, .pushes = 2, .kept = 2, .generations = 1, .rows = 1 });
+	mirrored_once(
+		(struct sparse_config){ .window = 2, .pushes = 2, .generations = 1, .rows = 1 });
 }
 
 static void test_fence_with_old_packets(void **unused)
 {
 	(void)unused;
-	mirrored_once((struct sparse_config){ .workers = 2,
-					      .window = 1,
-					      .pushes = 1,
-					      .kept = 1,
-					      .epochs = 1,
-					      .generations = 2,
-					      .rows = 2,
-					      .is_fat = true });
+	mirrored_once((struct sparse_config){
+		.window = 1, .pushes = 1, .epochs = 1, .generations = 2, .is_fat = true });
 }
 
 static void test_two_lives(void **unused)
 {
 	(void)unused;
-	mirrored_once((struct sparse_config){ .workers = 2,
-					      .window = 1,
-					      .pushes = 1,
-					      .kept = 1,
-					      .epochs = 1,
-					      .generations = 2,
-					      .lives = 2,
-					      .rows = 1 });
+	mirrored_once((struct sparse_config){
+		.window = 1, .pushes = 1, .epochs = 1, .generations = 2, .lives = 2, .rows = 1 });
 }
 
 static void test_batches(void **unused)
 {
 	(void)unused;
-	mirrored_once((struct sparse_config){ .workers = 2,
-					      .window = 1,
-					      .pushes = 1,
-					      .kept = 1,
-					      .epochs = 1,
-					      .generations = 1,
-					      .batches = 1,
-					      .rows = 1 });
+	mirrored_once((struct sparse_config){
+		.window = 1, .pushes = 1, .epochs = 1, .generations = 1, .batches = 1, .rows = 1 });
 }
 
 static void test_steps_and_restart(void **unused)
 {
 	(void)unused;
-	mirrored_once((struct sparse_config){ .workers = 2,
-					      .window = 1,
+	mirrored_once((struct sparse_config){ .window = 1,
 					      .pushes = 2,
 					      .kept = 1,
 					      .epochs = 2,

@@ -104,7 +104,7 @@ struct sparse_state {
 	uint8_t deaths, resets, reserved[2];
 };
 
-/* The row's. */
+/* The row's; no 0 stands for something else here. */
 extern const struct sparse_config *sparse;
 struct sparse_table sparse_table_of(void);
 
