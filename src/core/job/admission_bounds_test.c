@@ -143,11 +143,8 @@ static void admission__progress_is_told_every_10_s(void **state)
 
 static void say_still(uint32_t still_ms)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_STALL;
-	t.message.stall.number = 3;
-	t.message.stall.waited_ms = t.message.stall.still_ms = still_ms;
-	say(10);
+	say_stall_of(10, (struct control_stall){
+				 .number = 3, .waited_ms = still_ms, .still_ms = still_ms });
 }
 
 static void say_answers(void)
@@ -230,11 +227,7 @@ static void admission__a_verdict_comes_1_s_after_its_deadline(void **state)
 {
 	for (uint32_t late = 0; late < 2; late++) {
 		start_anew(state);
-		memset(&t.message, 0, sizeof(t.message));
-		t.message.type = CONTROL_STALL;
-		t.message.stall.number = 3;
-		t.message.stall.is_expired = 1;
-		say(10);
+		say_stall_of(10, (struct control_stall){ .number = 3, .is_expired = 1 });
 		pass(second_ns, late, NULL);
 		assert_state(late ? ADMISSION_DRAIN : ADMISSION_STARTED);
 	}

@@ -206,17 +206,21 @@ static void say(uint32_t connection)
 		.type = ADMISSION_MESSAGE, .connection = connection, .message = &t.message });
 }
 
-static void say_type(uint32_t connection, enum control_type type)
+static void prepare(enum control_type type)
 {
 	memset(&t.message, 0, sizeof(t.message));
 	t.message.type = type;
+}
+
+static void say_type(uint32_t connection, enum control_type type)
+{
+	prepare(type);
 	say(connection);
 }
 
 static void prepare_join(uint32_t connection, uint16_t rank, uint16_t size)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_JOIN;
+	prepare(CONTROL_JOIN);
 	t.message.join = (struct control_join){
 		.version_min = CONTROL_VERSION,
 		.version_max = CONTROL_VERSION,
@@ -238,50 +242,49 @@ static void join(uint32_t connection, uint16_t rank, uint16_t size)
 
 static void say_ready(uint32_t connection, uint16_t lanes)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_READY;
+	prepare(CONTROL_READY);
 	t.message.lanes.lanes = lanes;
 	say(connection);
 }
 
 static void say_pong(uint32_t connection, uint32_t serial)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_PONG;
+	prepare(CONTROL_PONG);
 	t.message.ping.serial = serial;
 	say(connection);
 }
 
 static void say_leave(uint32_t connection, uint64_t submitted)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_LEAVE;
+	prepare(CONTROL_LEAVE);
 	t.message.leave.submitted = submitted;
 	say(connection);
 }
 
 static void say_abort(uint32_t connection, enum control_cause cause, const char *text)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_ABORT;
+	prepare(CONTROL_ABORT);
 	t.message.end.cause = (uint16_t)cause;
 	strcpy(t.message.end.text, text);
 	say(connection);
 }
 
+static void say_stall_of(uint32_t connection, struct control_stall stall)
+{
+	prepare(CONTROL_STALL);
+	t.message.stall = stall;
+	say(connection);
+}
+
 static void say_stall(uint32_t connection, uint64_t number)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_STALL;
-	t.message.stall.number = number;
-	say(connection);
+	say_stall_of(connection, (struct control_stall){ .number = number });
 }
 
 static void say_opinfo(uint32_t connection, uint64_t submitted, const struct control_op *ops,
 		       uint32_t count)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_OPINFO;
+	prepare(CONTROL_OPINFO);
 	t.message.opinfo = (struct control_opinfo){
 		.round = t.round,
 		.ops_count = (uint16_t)count,

@@ -35,12 +35,9 @@ static void assert_same_but_clocks(struct admission *before)
 
 static void say_expired(uint32_t connection, uint64_t number, uint32_t waited_ms)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_STALL;
-	t.message.stall.number = number;
-	t.message.stall.waited_ms = waited_ms;
-	t.message.stall.is_expired = 1;
-	say(connection);
+	say_stall_of(connection, (struct control_stall){ .number = number,
+							 .waited_ms = waited_ms,
+							 .is_expired = 1 });
 }
 
 /* A life in which everything happens at once; rank 1 is lost in the midst of it. */

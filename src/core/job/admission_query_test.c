@@ -180,8 +180,7 @@ static void admission__more_operations_than_one_answer_holds_are_compared(void *
 			const struct control_op *all = i ? two : one;
 			uint32_t from = (uint32_t)t.from;
 			uint32_t count = 16 - from < 5 ? 16 - from : 5;
-			memset(&t.message, 0, sizeof(t.message));
-			t.message.type = CONTROL_OPINFO;
+			prepare(CONTROL_OPINFO);
 			t.message.opinfo = (struct control_opinfo){
 				.round = t.round,
 				.ops_count = (uint16_t)count,
@@ -378,8 +377,7 @@ static void admission__more_behind_what_was_compared_is_no_other_page(void **sta
 	say_opinfo(11, 19, ops, 9);
 	assert_int_equal(t.from, 18);
 	t.done[0] = 0;
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_OPINFO;
+	prepare(CONTROL_OPINFO);
 	t.message.opinfo = (struct control_opinfo){
 		.round = t.round,
 		.ops_count = 1,

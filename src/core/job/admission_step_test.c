@@ -11,8 +11,7 @@ static void admission__a_ping_is_answered_with_its_serial(void **state)
 		uint32_t who = connection == 15 ? 11 : connection;
 		struct control_message message;
 
-		memset(&t.message, 0, sizeof(t.message));
-		t.message.type = CONTROL_PING;
+		prepare(CONTROL_PING);
 		t.message.ping.serial = 4000 + who;
 		say(who);
 		assert_int_equal(t.actions.count, 1);

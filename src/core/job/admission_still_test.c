@@ -17,12 +17,9 @@ static int begin(void **state)
 
 static void stall(uint32_t connection, uint64_t number, uint32_t still_ms)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_STALL;
-	t.message.stall.number = number;
-	t.message.stall.waited_ms = still_ms + 700;
-	t.message.stall.still_ms = still_ms;
-	say(connection);
+	say_stall_of(connection, (struct control_stall){ .number = number,
+							 .waited_ms = still_ms + 700,
+							 .still_ms = still_ms });
 }
 
 /* Time passes, everybody is heard of. */
@@ -197,11 +194,7 @@ static void admission__a_deadline_that_is_earlier_is_the_cause(void **state)
 {
 	(void)state;
 	stalls(4, 500);
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_STALL;
-	t.message.stall.number = 3;
-	t.message.stall.is_expired = 1;
-	say(10);
+	say_stall_of(10, (struct control_stall){ .number = 3, .is_expired = 1 });
 	answers();
 	assert_non_null(strstr(t.text, "the deadline of operation 3 is over"));
 }

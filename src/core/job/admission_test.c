@@ -190,8 +190,7 @@ static void random_message(uint32_t connection)
 		type = CONTROL_OPINFO;
 		connection = member->peer.connection ? member->peer.connection : connection;
 	}
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = type;
+	prepare(type);
 	if (type == CONTROL_READY)
 		t.message.lanes.lanes = (uint16_t)(4 + random_below(400));
 	if (type == CONTROL_PONG)

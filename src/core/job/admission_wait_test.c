@@ -4,12 +4,9 @@
 
 static void say_stalled(uint32_t connection, uint64_t number, uint32_t waited_ms, bool is_expired)
 {
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_STALL;
-	t.message.stall.number = number;
-	t.message.stall.waited_ms = waited_ms;
-	t.message.stall.is_expired = is_expired;
-	say(connection);
+	say_stall_of(connection, (struct control_stall){ .number = number,
+							 .waited_ms = waited_ms,
+							 .is_expired = is_expired });
 }
 
 /* ---- WAITING ---- */
@@ -105,11 +102,7 @@ static void admission__an_expired_deadline_names_who_is_missing(void **state)
 	struct control_op ops[] = { allreduce(3, 6) };
 
 	bring_to(ADMISSION_STARTED, 10, 2);
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_STALL;
-	t.message.stall.number = 3;
-	t.message.stall.is_expired = 1;
-	say(10);
+	say_stall_of(10, (struct control_stall){ .number = 3, .is_expired = 1 });
 	say_opinfo(10, 4, ops, 1);
 	say_opinfo(11, 3, NULL, 0);
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
@@ -197,8 +190,7 @@ static void say_more(uint32_t connection, uint64_t submitted, uint64_t number)
 {
 	struct control_op op = allreduce(number, 6);
 
-	memset(&t.message, 0, sizeof(t.message));
-	t.message.type = CONTROL_OPINFO;
+	prepare(CONTROL_OPINFO);
 	t.message.opinfo = (struct control_opinfo){ .round = t.round,
 						    .ops_count = 1,
 						    .has_more = true,

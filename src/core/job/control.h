@@ -289,7 +289,7 @@ struct control_message {
 		struct {
 			char text[CONTROL_TEXT_BYTES];
 		} progress; /* whom the gathering waits for */
-		struct {
+		struct control_stall {
 			uint64_t number; /* of the oldest operation, or of the one that is over */
 			uint32_t waited_ms; /* since it was submitted; saturates */
 			uint32_t still_ms;  /* ... and without a result of anything; likewise */
