@@ -136,7 +136,8 @@ static void slot_step(uint32_t node, uint32_t node_life, const struct packet *pa
 	slot_send_all(step, state, &job, verdict, packet, &answer);
 }
 
-struct step slot_do(uint32_t node, uint32_t node_life, uint32_t part, uint32_t packet)
+/* node_life: the life that the node's job is set to. */
+static struct step slot_do(uint32_t node, uint32_t node_life, uint32_t part, uint32_t packet)
 {
 	struct step_key key = { .kind = STEP_SLOT,
 				.who = (uint8_t)node,

@@ -168,8 +168,6 @@ bool worker_may_begin(uint32_t worker, uint32_t part, uint32_t pair);
 /* A worker at the start of a life. */
 uint32_t worker_new(uint32_t worker, uint32_t life);
 
-/* node_life: the life that the node's job is set to. */
-struct step slot_do(uint32_t node, uint32_t node_life, uint32_t part, uint32_t packet);
 /* A slot as it is at first, or without memory. */
 uint32_t slot_new(uint32_t node, bool is_rebooted);
 

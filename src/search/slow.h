@@ -48,9 +48,6 @@ struct slow_event {
 };
 const char *slow_worker(const struct worker_state *state, const struct slow_event *event,
 			const struct worker_actions *actions);
-/* NULL, or where a step did what it should not. */
-const char *slow_worker_differs(const struct worker_actions *got,
-				const struct worker_actions *want);
 
 /* Makes of a packet another one: change number `i`. False: there are no more. */
 bool slow_nearly(uint32_t i, const struct switch_job *job, struct wire *packet);

@@ -147,7 +147,7 @@ static bool is_same_chunk(const struct worker_chunk *a, const struct worker_chun
 	return a->cookie == b->cookie && a->first == b->first && a->elements == b->elements;
 }
 
-const char *slow_worker_differs(const struct worker_actions *got, const struct worker_actions *want)
+static const char *differs(const struct worker_actions *got, const struct worker_actions *want)
 {
 	if (got->is_accepted != want->is_accepted ||
 	    got->is_protocol_error != want->is_protocol_error)
@@ -206,5 +206,5 @@ const char *slow_worker(const struct worker_state *state, const struct slow_even
 	if ((actions->build || actions->resend || actions->probe || actions->is_accepted) &&
 	    actions->slot != want.slot)
 		return "R-WK-7: another slot than the pair's next one";
-	return slow_worker_differs(actions, &want);
+	return differs(actions, &want);
 }
