@@ -125,7 +125,7 @@ void admission_end_refused(struct turn *turn, struct admission_peer *peer)
 		admission_send_last(turn, peer, CONTROL_DENY);
 	}
 	ADMISSION_EACH_WAITER(turn, waiter)
-	text_ranks_put(&admission->refused.ranks, waiter->rank);
+		text_ranks_put(&admission->refused.ranks, waiter->rank);
 	admission_refuse_waiters(turn);
 	admission_end_gathering(turn, CONTROL_DENY);
 }

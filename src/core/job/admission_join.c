@@ -284,8 +284,8 @@ static bool may_move(const struct turn *turn, const struct admission_peer *waite
 struct admission_peer *admission_join_next_waiter(const struct turn *turn)
 {
 	ADMISSION_EACH_WAITER(turn, waiter)
-	if (may_move(turn, waiter))
-		return waiter;
+		if (may_move(turn, waiter))
+			return waiter;
 	return NULL;
 }
 
@@ -311,8 +311,7 @@ void admission_join_promote(struct turn *turn)
  * (R-CT-34). What several hear in one step is one text. */
 static bool may_hear(const struct turn *turn)
 {
-	ADMISSION_EACH_WAITER(turn, waiter)
-	{
+	ADMISSION_EACH_WAITER(turn, waiter) {
 		const struct admission_member *holder = admission_holder(turn, waiter);
 
 		if (!turn->config->key && holder && holder->peer.source != waiter->source)

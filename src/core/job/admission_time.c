@@ -172,7 +172,7 @@ static void restart_clocks(struct turn *turn)
 	ADMISSION_EACH(turn, member)
 		member->peer.heard_ns = member->peer.spoke_ns = now_ns;
 	ADMISSION_EACH_WAITER(turn, waiter)
-	waiter->heard_ns = waiter->spoke_ns = now_ns;
+		waiter->heard_ns = waiter->spoke_ns = now_ns;
 }
 
 void admission_time_heard(struct turn *turn)
@@ -203,8 +203,8 @@ static uint32_t find_silent(const struct turn *turn)
 			return member->peer.connection;
 	}
 	ADMISSION_EACH_WAITER(turn, waiter)
-	if (is_silent(turn, waiter))
-		return waiter->connection;
+		if (is_silent(turn, waiter))
+			return waiter->connection;
 	return 0;
 }
 

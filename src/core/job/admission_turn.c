@@ -124,8 +124,8 @@ struct admission_member *admission_find_member(const struct turn *turn, uint32_t
 struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t connection)
 {
 	ADMISSION_EACH_WAITER(turn, waiter)
-	if (connection && waiter->connection == connection)
-		return waiter;
+		if (connection && waiter->connection == connection)
+			return waiter;
 	return NULL;
 }
 
@@ -181,7 +181,7 @@ bool admission_is_heard(const struct turn *turn, const struct admission_peer *pe
 void admission_forget_pulses(struct turn *turn)
 {
 	ADMISSION_EACH_WAITER(turn, waiter)
-	waiter->pulse = ADMISSION_UNASKED;
+		waiter->pulse = ADMISSION_UNASKED;
 }
 
 bool admission_has_all_shards(const struct turn *turn)
@@ -224,7 +224,7 @@ void admission_send_all(struct turn *turn, enum control_type type)
 void admission_send_waiters(struct turn *turn, enum control_type type)
 {
 	ADMISSION_EACH_WAITER(turn, waiter)
-	admission_send(turn, waiter, type);
+		admission_send(turn, waiter, type);
 }
 
 void admission_close(struct turn *turn, struct admission_peer *peer)
@@ -315,7 +315,7 @@ void admission_refuse_waiters(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	ADMISSION_EACH_WAITER(turn, waiter)
-	admission_send_last(turn, waiter, CONTROL_DENY);
+		admission_send_last(turn, waiter, CONTROL_DENY);
 	memset(admission_waiters(turn), 0,
 	       admission->waiters_count * sizeof(struct admission_peer));
 	admission->waiters_count = 0;
