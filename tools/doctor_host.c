@@ -14,6 +14,7 @@
 
 #include "lib/interface.h"
 #include "tools/doctor.h"
+#include "util/whole.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -137,17 +138,9 @@ static void bpf_look(struct doctor *doctor)
 static long link_number(const char *name, const char *what)
 {
 	char path[96];
-	long number = -1;
-	FILE *file;
 
 	snprintf(path, sizeof(path), "/sys/class/net/%.15s/%.15s", name, what);
-	file = fopen(path, "re");
-	if (!file)
-		return -1;
-	if (fscanf(file, "%ld", &number) != 1)
-		number = -1;
-	fclose(file);
-	return number;
+	return whole_number(path, -1);
 }
 
 static void interface_say(struct doctor *doctor, const struct interface *interface)

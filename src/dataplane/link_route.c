@@ -16,8 +16,9 @@
 
 #include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
+#include "util/whole.h"
 
-enum { REPLY_BYTES = 8192, PATH_BYTES = 64, DIGITS_BYTES = 16 };
+enum { REPLY_BYTES = 8192, PATH_BYTES = 64 };
 
 struct question {
 	struct nlmsghdr header;
@@ -62,18 +63,10 @@ static void ask(struct question *question, const union link_sockaddr *to)
 /* What IPv6 may use of it: an advertisement of the router's can make it less. */
 static int mtu_of_v6(const char *interface)
 {
-	char path[PATH_BYTES], digits[DIGITS_BYTES] = "";
-	FILE *file;
-	int mtu;
+	char path[PATH_BYTES];
 
 	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/mtu", interface);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (!fgets(digits, sizeof(digits), file))
-		digits[0] = '\0';
-	fclose(file);
-	return sscanf(digits, "%d", &mtu) == 1 ? mtu : 0;
+	return (int)whole_number(path, 0);
 }
 
 /* 0: not known. */

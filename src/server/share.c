@@ -11,6 +11,7 @@
 
 #include "core/job/share.h"
 #include "server/internal.h"
+#include "util/whole.h"
 
 enum {
 	JOBS_FEW = 4,
@@ -29,25 +30,13 @@ _Static_assert(CONNECTIONS_ALL / CONNECTIONS_FEW_PART == 1024, "as R-CT-34 says"
 
 /* ---- the host's memory ---- */
 
-static uint64_t number_in(const char *path)
-{
-	unsigned long long value;
-	FILE *file = fopen(path, "re");
-	int got;
-
-	if (!file)
-		return 0;
-	got = fscanf(file, "%llu", &value);
-	fclose(file);
-	return got == 1 ? value : 0; /* of "max" nothing is got */
-}
-
 /* The least limit of our control group and of those around it; 0: none. */
 static uint64_t group_memory(void)
 {
 	static const char mount[] = "/sys/fs/cgroup";
 	char line[PATH_BYTES], path[PATH_BYTES + 64];
-	uint64_t least = number_in("/sys/fs/cgroup/memory.max"); /* in a container: its own */
+	/* Of "max" 0. In a container this is its own. */
+	uint64_t least = (uint64_t)whole_number("/sys/fs/cgroup/memory.max", 0);
 	FILE *file = fopen("/proc/self/cgroup", "re");
 
 	while (file && fgets(line, sizeof(line), file)) {
@@ -58,7 +47,7 @@ static uint64_t group_memory(void)
 			uint64_t limit;
 
 			snprintf(path, sizeof(path), "%s%s/memory.max", mount, line + 3);
-			limit = number_in(path);
+			limit = (uint64_t)whole_number(path, 0);
 			if (limit && (!least || limit < least))
 				least = limit;
 			*strrchr(group, '/') = 0;

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,6 +53,19 @@ uint8_t *whole_read(const char *path, uint64_t most, size_t *bytes)
 	close(fd);
 	errno = error;
 	return file;
+}
+
+int64_t whole_number(const char *path, int64_t otherwise)
+{
+	FILE *file = fopen(path, "re");
+	int64_t number = otherwise;
+
+	if (!file)
+		return otherwise;
+	if (fscanf(file, "%" SCNd64, &number) != 1)
+		number = otherwise;
+	fclose(file);
+	return number;
 }
 
 const char *whole_why(int error)

@@ -89,12 +89,36 @@ static void numbers_are_little_endian(void **state)
 	assert_int_equal(bytes_get(at, 4), 0xddee5678);
 }
 
+static void a_number_is_what_a_file_begins_with(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t number;
+	} rows[] = { { "1500\n", 1500 },
+		     { "-1\n", -1 },
+		     { "9223372036854775807", INT64_MAX },
+		     { "max\n", 42 },
+		     { "", 42 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		fputs(rows[i].text, file);
+		fclose(file);
+		assert_true(whole_number(path, 42) == rows[i].number);
+	}
+	assert_true(whole_number("/nowhere/at-all", 42) == 42);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_read_as_it_is_up_to_its_limit),
 		cmocka_unit_test(what_is_no_regular_file_is_refused_at_once),
 		cmocka_unit_test(numbers_are_little_endian),
+		cmocka_unit_test(a_number_is_what_a_file_begins_with),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
