@@ -141,12 +141,9 @@ static int test_send(struct link *link, const struct link_frame *frames, uint32_
 		assert_true(frame->bytes > (frame->count - 1) * frame->packet_bytes);
 		assert_true(frame->bytes <= frame->count * frame->packet_bytes);
 		assert_true(frame->count <= LINK_FRAME_PACKETS_MAX);
-		for (uint32_t from = 0; from < frame->bytes; from += frame->packet_bytes) {
-			uint32_t left = frame->bytes - from;
-
+		for (uint32_t from = 0; from < frame->bytes; from += frame->packet_bytes)
 			queue_put(at->net, TO_SWITCH, frame->data + from,
-				  left < frame->packet_bytes ? left : frame->packet_bytes);
-		}
+				  link_packet_bytes(frame, from));
 	}
 	return 0;
 }

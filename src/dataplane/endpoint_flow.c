@@ -283,12 +283,9 @@ static bool receive(struct endpoint *endpoint)
 		const struct link_frame *frame = &frames[i];
 
 		endpoint->stats.bytes_in += frame->bytes;
-		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
-			uint32_t left = frame->bytes - at;
-
+		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes)
 			take_packet(endpoint, &frame->peer, frame->data + at,
-				    left < frame->packet_bytes ? left : frame->packet_bytes);
-		}
+				    link_packet_bytes(frame, at));
 	}
 	return count > 0;
 }

@@ -47,8 +47,7 @@ static int fake_send(struct link *link, const struct link_frame *frames, uint32_
 		FUZZ_CHECK(frame->count <= LINK_FRAME_PACKETS_MAX);
 		FUZZ_CHECK(frame->bytes <= frame->count * frame->packet_bytes);
 		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
-			uint32_t left = frame->bytes - at;
-			uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
+			uint32_t bytes = link_packet_bytes(frame, at);
 			struct wire packet;
 			enum wire_fault fault = wire_check(frame->data + at, bytes, &packet);
 

@@ -494,8 +494,7 @@ static void frame_serve(struct engine_soft *engine, const struct link_frame *fra
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < frame->count; i++) {
-		uint32_t left = frame->bytes - at;
-		uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
+		uint32_t bytes = link_packet_bytes(frame, at);
 		uint8_t *data = frame->data + at;
 
 		/* Behind packets of an odd size, which were none of ours, the last may lie askew. */

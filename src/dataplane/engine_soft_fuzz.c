@@ -251,8 +251,7 @@ static void frame_make(struct fuzz_input *input)
 static void bind_all(const struct link_frame *frame)
 {
 	for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
-		uint32_t left = frame->bytes - at;
-		uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
+		uint32_t bytes = link_packet_bytes(frame, at);
 		int peer = peer_of(&frame->peer);
 		struct bound *bound;
 		struct wire packet;

@@ -34,6 +34,14 @@ struct link_frame {
 	uint8_t *data;
 };
 
+/* The bytes of the packet that begins `at` bytes behind `data`. */
+static inline uint32_t link_packet_bytes(const struct link_frame *frame, uint32_t at)
+{
+	uint32_t left = frame->bytes - at;
+
+	return left < frame->packet_bytes ? left : frame->packet_bytes;
+}
+
 enum link_wait { LINK_TIME, LINK_READABLE, LINK_WOKEN };
 
 struct link_stats {

@@ -575,9 +575,7 @@ static void fake_hear(struct fake *fake)
 		for (int i = 0; i < count; i++)
 			for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes)
 				fake_packet(fake, &frames[i].peer, frames[i].data + at,
-					    frames[i].bytes - at < frames[i].packet_bytes
-						    ? frames[i].bytes - at
-						    : frames[i].packet_bytes);
+					    link_packet_bytes(&frames[i], at));
 	while ((fd = accept4(fake->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
 		for (peer = fake->peer; peer->is_there; peer++)
 			assert_true(peer + 1 < fake->peer + FAKE_PEERS);

@@ -31,13 +31,9 @@ static void packets_read(struct tally_kv *kv)
 		for (int i = 0; i < count; i++) {
 			const struct link_frame *frame = &frames[i];
 
-			for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
-				uint32_t left = frame->bytes - at;
-
+			for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes)
 				kv_hot_packet(kv, &frame->peer, frame->data + at,
-					      left < frame->packet_bytes ? left
-									 : frame->packet_bytes);
-			}
+					      link_packet_bytes(frame, at));
 		}
 		if (count < BURST_FRAMES)
 			return; /* what has come since is seen by poll */

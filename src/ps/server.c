@@ -396,13 +396,9 @@ static int datagrams_take(struct ps_server *server)
 		for (int i = 0; i < count; i++) {
 			const struct link_frame *frame = &frames[i];
 
-			for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
-				uint32_t bytes = frame->bytes - at;
-
-				if (bytes > frame->packet_bytes)
-					bytes = frame->packet_bytes;
-				ps_summed_serve(server, &frame->peer, frame->data + at, bytes);
-			}
+			for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes)
+				ps_summed_serve(server, &frame->peer, frame->data + at,
+						link_packet_bytes(frame, at));
 		}
 		if (count < FRAMES)
 			return 0;

@@ -210,12 +210,9 @@ static void side_turn(uint32_t number)
 
 	assert_true(count >= 0);
 	for (int i = 0; i < count; i++) {
-		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes) {
-			uint32_t left = frames[i].bytes - at, bytes = frames[i].packet_bytes;
-
+		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes)
 			side_serve(number, &frames[i].peer, frames[i].data + at,
-				   left < bytes ? left : bytes);
-		}
+				   link_packet_bytes(&frames[i], at));
 	}
 	if (side->knock.lanes)
 		knock_turn(&side->knock, &side->outbox, side->link->ops->now_ns(side->link));

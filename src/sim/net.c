@@ -340,22 +340,20 @@ static int sim_recv(struct link *link, struct link_frame *frames, uint32_t max)
 static void frame_send(struct net *net, struct node *node, const struct link_frame *frame)
 {
 	struct node *to = node_find(net, &frame->peer);
-	uint32_t left = frame->bytes;
 
 	assert(frame->count >= 1);
 	assert(frame->count <= LINK_FRAME_PACKETS_MAX);
 	assert(frame->bytes <= LINK_FRAME_BYTES_MAX);
 	assert(frame->bytes > (frame->count - 1) * frame->packet_bytes);
 	assert(frame->bytes <= frame->count * frame->packet_bytes);
-	for (const uint8_t *data = frame->data; left;) {
-		uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
+	for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+		const uint8_t *data = frame->data + at;
+		uint32_t bytes = link_packet_bytes(frame, at);
 		enum net_fate fate = to ? packet_send(net, node, to, data, bytes) : NET_NOBODY;
 
 		watch(net, fate, node->number, to ? to->number : NET_NODES_MAX, data, bytes);
 		node->link.stats.packets_out++;
 		node->link.stats.bytes_out += bytes;
-		data += bytes;
-		left -= bytes;
 	}
 }
 

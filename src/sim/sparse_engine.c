@@ -14,11 +14,9 @@ void sparse_engine_polls(struct sparse_world *world, uint32_t number)
 
 	while ((count = link->ops->recv(link, frames, 16)) > 0) {
 		for (int i = 0; i < count && engine; i++)
-			for (uint32_t k = 0, at = 0; k < frames[i].count;
-			     k++, at += frames[i].packet_bytes)
+			for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes)
 				engine_sparse_serve(engine, &frames[i].peer, frames[i].data + at,
-						    k + 1 < frames[i].count ? frames[i].packet_bytes
-									    : frames[i].bytes - at);
+						    link_packet_bytes(&frames[i], at));
 	}
 	if (engine)
 		net_poll_at(world->net, node, engine_sparse_turn(engine));

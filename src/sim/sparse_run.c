@@ -39,12 +39,9 @@ static void worker_polls(struct sparse_world *world, uint32_t number)
 
 	while ((count = link->ops->recv(link, frames, 16)) > 0) {
 		for (int i = 0; i < count && worker->endpoint; i++)
-			for (uint32_t k = 0, at = 0; k < frames[i].count;
-			     k++, at += frames[i].packet_bytes)
+			for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes)
 				endpoint_sparse_serve(worker->endpoint, frames[i].data + at,
-						      k + 1 < frames[i].count
-							      ? frames[i].packet_bytes
-							      : frames[i].bytes - at);
+						      link_packet_bytes(&frames[i], at));
 	}
 	if (!worker->endpoint)
 		return;

@@ -279,11 +279,9 @@ void sparse_server_polls(struct sparse_world *world)
 
 	while ((count = link->ops->recv(link, frames, 16)) > 0) {
 		for (int i = 0; i < count && world->home; i++)
-			for (uint32_t k = 0, at = 0; k < frames[i].count;
-			     k++, at += frames[i].packet_bytes)
+			for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes)
 				home_sparse_serve(world->home, &frames[i].peer, frames[i].data + at,
-						  k + 1 < frames[i].count ? frames[i].packet_bytes
-									  : frames[i].bytes - at);
+						  link_packet_bytes(&frames[i], at));
 	}
 	if (!world->home)
 		return;

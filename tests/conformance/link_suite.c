@@ -105,13 +105,6 @@ static struct link_frame frame_make(struct fixture *fixture, const struct link *
 	return frame;
 }
 
-static uint32_t packet_bytes_at(const struct link_frame *frame, uint32_t idx)
-{
-	uint32_t left = frame->bytes - idx * frame->packet_bytes;
-
-	return left < frame->packet_bytes ? left : frame->packet_bytes;
-}
-
 static void packet_check(struct fixture *fixture, const uint8_t *at, uint32_t bytes)
 {
 	uint32_t id;
@@ -136,7 +129,7 @@ static uint32_t frame_check(struct fixture *fixture, const struct link_frame *fr
 	assert_int_equal((uintptr_t)frame->data % 4, 0);
 	for (uint32_t i = 0; i < frame->count; i++)
 		packet_check(fixture, frame->data + i * frame->packet_bytes,
-			     packet_bytes_at(frame, i));
+			     link_packet_bytes(frame, i * frame->packet_bytes));
 	return frame->count;
 }
 

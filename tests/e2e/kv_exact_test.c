@@ -102,9 +102,7 @@ static int lossy_recv(struct link *link, struct link_frame *frames, uint32_t max
 		uint32_t to = 0, at = 0;
 
 		while (at < frame->bytes) {
-			uint32_t bytes = frame->bytes - at < frame->packet_bytes
-						 ? frame->bytes - at
-						 : frame->packet_bytes;
+			uint32_t bytes = link_packet_bytes(frame, at);
 
 			if (!is_lost()) {
 				memmove(frame->data + to, frame->data + at, bytes);

@@ -305,9 +305,7 @@ static void udp_turn(struct worker *it)
 	for (int i = 0; i < count; i++)
 		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes)
 			on_datagram(it, &frames[i].peer, frames[i].data + at,
-				    frames[i].bytes - at < frames[i].packet_bytes
-					    ? frames[i].bytes - at
-					    : frames[i].packet_bytes);
+				    link_packet_bytes(&frames[i], at));
 	if (it->is_open && now_ns() - it->knocked_ns > 20000000) {
 		it->knocked_ns = now_ns();
 		if (!it->is_known_there)

@@ -94,12 +94,8 @@ static int lying_send(struct link *link, const struct link_frame *frames, uint32
 		const struct link_frame *frame = &frames[i];
 
 		peer = frame->peer;
-		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
-			uint32_t left = frame->bytes - at;
-
-			packet_twist(frame->data + at,
-				     left < frame->packet_bytes ? left : frame->packet_bytes);
-		}
+		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes)
+			packet_twist(frame->data + at, link_packet_bytes(frame, at));
 	}
 	return 0;
 }
@@ -166,9 +162,7 @@ static int deaf_recv(struct link *link, struct link_frame *frames, uint32_t max)
 
 	for (int i = 0; i < count; i++) {
 		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes) {
-			uint32_t left = frames[i].bytes - at;
-			uint32_t bytes = left < frames[i].packet_bytes ? left
-								       : frames[i].packet_bytes;
+			uint32_t bytes = link_packet_bytes(&frames[i], at);
 
 			if (wire_check(frames[i].data + at, bytes, &packet) ||
 			    packet.type != WIRE_RESULT || packet.slot != DEAF_SLOT ||
