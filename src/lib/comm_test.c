@@ -609,32 +609,6 @@ static void dump__without_a_reader_fails_and_leaves_no_signal(void **state)
 	assert_int_equal(tally_barrier(*state), TALLY_OK);
 }
 
-static void strerror__every_result_has_a_text(void **state)
-{
-	static const int results[] = { TALLY_OK,
-				       TALLY_ERR_SYSTEM,
-				       TALLY_ERR_INTERNAL,
-				       TALLY_ERR_ARGUMENT,
-				       TALLY_ERR_USAGE,
-				       TALLY_ERR_REMOTE,
-				       TALLY_IN_PROGRESS,
-				       TALLY_ERR_TIMEOUT,
-				       TALLY_ERR_MISMATCH,
-				       TALLY_ERR_UNSUPPORTED,
-				       TALLY_ERR_VERSION,
-				       TALLY_ERR_ABORTED,
-				       TALLY_ERR_NO_RESOURCE,
-				       TALLY_ERR_NO_MEMORY,
-				       TALLY_ERR_DENIED,
-				       TALLY_ERR_RANGE };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
-		assert_string_not_equal(tally_strerror(results[i]), tally_strerror(-1));
-	assert_int_equal(tally_get_version(), 100);
-	assert_string_equal(tally_get_version_text(), "0.1.0");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -666,7 +640,6 @@ int main(void)
 		cmocka_unit_test(log__errors_go_to_the_users_function),
 		cmocka_unit_test_setup_teardown(dump__without_a_reader_fails_and_leaves_no_signal,
 						setup, teardown),
-		cmocka_unit_test(strerror__every_result_has_a_text),
 		cmocka_unit_test(init__a_window_without_slots_is_named),
 		cmocka_unit_test(init__an_absent_aggregator_is_told_of_after_5_s),
 	};

@@ -57,6 +57,7 @@ static void version__is_one_as_a_number_and_as_a_text(void **state)
 	char text[32];
 
 	(void)state;
+	assert_int_equal(number, 100);
 	snprintf(text, sizeof(text), "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
 	assert_string_equal(tally_get_version_text(), text);
 }
