@@ -17,6 +17,7 @@
 
 #include "bench/layout_stream.h"
 #include "core/sparse/layout_sparse.h"
+#include "util/plot.h"
 
 enum { REGISTERS_MAX = 128 };
 
@@ -130,7 +131,7 @@ static void table_print(void)
 
 static bool plot_write(const char *path)
 {
-	FILE *gnuplot = popen("gnuplot", "w");
+	FILE *gnuplot = plot_open("layout_bench");
 
 	if (!gnuplot)
 		return false;
@@ -153,30 +154,7 @@ static bool plot_write(const char *path)
 		fprintf(gnuplot, "%s$ways using 1:%d with linespoints linewidth 2 title '%s'",
 			way ? ", " : "", way + 2, way_names[way]);
 	putc('\n', gnuplot);
-	return pclose(gnuplot) == 0;
-}
-
-/* gnuplot draws onto our standard output if it cannot open the file. */
-static bool plot_check(const char *path)
-{
-	const char *end = strrchr(path, '.');
-	FILE *file;
-
-	if (!end || strcmp(end, ".svg") != 0 || strpbrk(path, "'\\\n")) {
-		fprintf(stderr, "layout_bench: --plot %s: FILE.svg, without quotes\n", path);
-		return false;
-	}
-	if (system("command -v gnuplot >/dev/null 2>&1") != 0) {
-		fprintf(stderr, "layout_bench: --plot: gnuplot is not installed\n");
-		return false;
-	}
-	file = fopen(path, "ae");
-	if (!file) {
-		fprintf(stderr, "layout_bench: --plot %s: %s\n", path, strerror(errno));
-		return false;
-	}
-	fclose(file);
-	return true;
+	return plot_close(gnuplot, "layout_bench", path);
 }
 
 /* ---- options ---- */
@@ -212,15 +190,11 @@ int main(int argc, char **argv)
 			"hot up to keys, 48 bytes or more\n");
 		return 2;
 	}
-	if (plot && !plot_check(plot))
+	if (plot && !plot_check("layout_bench", plot, false))
 		return 2;
 	stream_open();
 	buffers_open();
 	stream_run();
 	table_print();
-	if (plot && !plot_write(plot)) {
-		fprintf(stderr, "layout_bench: --plot: gnuplot could not write %s\n", plot);
-		return 1;
-	}
-	return 0;
+	return plot && !plot_write(plot) ? 1 : 0;
 }

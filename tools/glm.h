@@ -76,8 +76,6 @@ int glm_curve_unpack(struct glm_curve *curve, const uint8_t *from, size_t bytes,
 
 /* ---- a drawing ---- */
 
-/* Before training: false, and it is said why, if it could not be made. */
-bool glm_plot_check(const char *path);
 bool glm_plot(const char *path, const char *title, const struct glm_curve *curve);
 
 /* ---- what is shown: a table or JSON on stdout, progress on stderr. Rank 0's. ---- */

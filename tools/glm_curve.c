@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* glm_curve.c - what each epoch has brought: kept, asked, packed into a checkpoint, drawn. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "tools/glm.h"
 #include "util/bytes.h"
+#include "util/plot.h"
 
 enum { ROOM_FIRST = 16, EPOCH_BYTES = 12 * 8, HEADER_BYTES = 8, EPOCHS_MAX = 1 << 24 };
 
@@ -95,32 +95,6 @@ int glm_curve_unpack(struct glm_curve *curve, const uint8_t *from, size_t bytes,
 
 /* ---- as a drawing ---- */
 
-/* gnuplot draws onto our standard output if it cannot open the file. */
-static bool can_write(const char *path)
-{
-	FILE *file = fopen(path, "ae");
-
-	if (!file) {
-		fprintf(stderr, "tally glm train: --plot %s: %s\n", path, strerror(errno));
-		return false;
-	}
-	fclose(file);
-	return true;
-}
-
-bool glm_plot_check(const char *path)
-{
-	const char *end = strrchr(path, '.');
-
-	if (!end || strcmp(end, ".svg") != 0 || strpbrk(path, "'\\\n"))
-		fprintf(stderr, "tally glm train: --plot %s: FILE.svg, without quotes\n", path);
-	else if (system("command -v gnuplot >/dev/null 2>&1") != 0)
-		fprintf(stderr, "tally glm train: --plot: gnuplot is not installed\n");
-	else
-		return can_write(path);
-	return false;
-}
-
 static void data_write(FILE *gnuplot, const struct glm_curve *curve)
 {
 	fprintf(gnuplot, "$curve << EOD\n");
@@ -145,12 +119,10 @@ static void lines_write(FILE *gnuplot, int x, bool has_test)
 bool glm_plot(const char *path, const char *title, const struct glm_curve *curve)
 {
 	bool has_test = curve->count && curve->epoch[0].test.rows;
-	FILE *gnuplot = popen("gnuplot", "w");
+	FILE *gnuplot = plot_open("tally glm train");
 
-	if (!gnuplot) {
-		fprintf(stderr, "tally glm train: --plot: gnuplot cannot be started\n");
+	if (!gnuplot)
 		return false;
-	}
 	data_write(gnuplot, curve);
 	fprintf(gnuplot,
 		"set terminal svg size 1000,450\nset output '%s'\nset grid\nset ylabel 'loss'\n"
@@ -161,8 +133,5 @@ bool glm_plot(const char *path, const char *title, const struct glm_curve *curve
 	fprintf(gnuplot, "set xlabel 'training (s)'\n");
 	lines_write(gnuplot, 2, has_test);
 	fprintf(gnuplot, "unset multiplot\n");
-	if (pclose(gnuplot) == 0)
-		return true;
-	fprintf(stderr, "tally glm train: --plot: gnuplot could not write %s\n", path);
-	return false;
+	return plot_close(gnuplot, "tally glm train", path);
 }

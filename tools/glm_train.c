@@ -20,6 +20,7 @@
 #include "tools/glm.h"
 #include "util/clock.h"
 #include "util/folder.h"
+#include "util/plot.h"
 
 struct run {
 	struct glm_request request;
@@ -143,7 +144,7 @@ static int outputs_check(struct run *run)
 		return 0;
 	if (can_replace(run, request->model) || can_replace(run, request->checkpoint))
 		return -1;
-	if (request->plot && !glm_plot_check(request->plot))
+	if (request->plot && !plot_check("tally glm train", request->plot, false))
 		return give_up(run, "nothing has been trained");
 	return 0;
 }

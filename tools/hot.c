@@ -9,6 +9,7 @@
 #include "tools/command.h"
 #include "tools/hot.h"
 #include "util/clock.h"
+#include "util/plot.h"
 
 enum { PIECE = 1 << 12, ROWS_PER_LOOK = 1 << 8 };
 
@@ -146,7 +147,7 @@ static int work(struct hot_found *found)
 		if (!version)
 			return -1;
 	}
-	if (request->plot && !hot_plot_check(request->plot))
+	if (request->plot && !plot_check("tally hot", request->plot, false))
 		return -1;
 	if (survey_open(&found->survey, request->rate, request->seed, (uint32_t)request->counters,
 			request->is_exact))

@@ -88,8 +88,6 @@ void hot_progress_close(struct hot_progress *progress);
 
 /* ---- a drawing ---- */
 
-/* Before the work: false, and it is said why, if it could not be made. */
-bool hot_plot_check(const char *path);
 bool hot_plot(const struct hot_found *found);
 
 #endif

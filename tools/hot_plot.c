@@ -1,40 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hot_plot.c - the cumulative curve: which part of all updates the k hottest keys have. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/hot.h"
+#include "util/plot.h"
 
 #define POINT_STEP 1.02 /* the next point is at 2 % more keys: some 700 of them up to a million */
-
-/* gnuplot draws onto our standard output if it cannot open the file. */
-static bool can_write(const char *path)
-{
-	FILE *file = fopen(path, "ae");
-
-	if (!file) {
-		fprintf(stderr, "tally hot: --plot %s: %s\n", path, strerror(errno));
-		return false;
-	}
-	fclose(file);
-	return true;
-}
-
-bool hot_plot_check(const char *path)
-{
-	const char *end = strrchr(path, '.');
-
-	if (!end || strcmp(end, ".svg") != 0 || strpbrk(path, "'\\\n"))
-		fprintf(stderr, "tally hot: --plot %s: FILE.svg, without quotes\n", path);
-	else if (system("command -v gnuplot >/dev/null 2>&1") != 0)
-		fprintf(stderr, "tally hot: --plot: gnuplot is not installed\n");
-	else
-		return can_write(path);
-	return false;
-}
 
 static void curve_write(FILE *gnuplot, const char *name, const struct heat *heat, size_t count,
 			double updates)
@@ -73,12 +45,10 @@ static void title_write(FILE *gnuplot, const struct hot_found *found)
 bool hot_plot(const struct hot_found *found)
 {
 	const struct hot_request *request = found->request;
-	FILE *gnuplot = popen("gnuplot", "w");
+	FILE *gnuplot = plot_open("tally hot");
 
-	if (!gnuplot) {
-		fprintf(stderr, "tally hot: --plot: gnuplot cannot be started\n");
+	if (!gnuplot)
 		return false;
-	}
 	curve_write(gnuplot, "sampled", found->sampled, found->sampled_count,
 		    (double)found->survey.sampled_updates);
 	if (found->all)
@@ -100,8 +70,5 @@ bool hot_plot(const struct hot_found *found)
 	fprintf(gnuplot, "plot %s$sampled with lines linewidth 2 title 'sample of %g %%'\n",
 		found->all ? "$all with lines linewidth 2 title 'all updates', " : "",
 		request->rate * 100);
-	if (pclose(gnuplot) == 0)
-		return true;
-	fprintf(stderr, "tally hot: --plot: gnuplot could not write %s\n", request->plot);
-	return false;
+	return plot_close(gnuplot, "tally hot", request->plot);
 }
