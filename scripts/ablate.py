@@ -142,6 +142,8 @@ def main(arguments):
             if names.count(name) != 1 or name not in done:
                 sys.exit(f"tests/ablations.txt: {name}: a second time, or nothing is changed")
         print(f"{len(names)} checks can be taken out, by {len(done)} changes")
+    elif arguments[0] == "--help":
+        print(__doc__)
     elif arguments[0] == "--tree":
         tree(arguments[1])
     else:
