@@ -190,13 +190,12 @@ uint16_t server_kv_longest(struct server_kv *kv, uint64_t now_ns);
 /* For so long one that has gone is waited for: R-KV-17. */
 uint64_t server_kv_grace_ns(const struct server_kv *kv);
 
-/* ---- between the files of this room ---- */
+/* ---- server_kv_step.c, for server_kv.c ---- */
 
 struct server_kv_action *server_kv_act(struct server_kv_actions *actions,
 				       enum server_kv_action_type type, uint16_t worker);
 /* It may not be there any more: what it has come to does not count. */
 void server_kv_forget(const struct server_kv *kv, struct server_kv_worker *worker);
-void server_kv_void(struct server_kv *kv, struct server_kv_actions *actions);
 /* What was passed, and who is to be answered. */
 void server_kv_look(struct server_kv *kv, struct server_kv_actions *actions);
 void server_kv_come(struct server_kv *kv, const struct server_kv_event *event,

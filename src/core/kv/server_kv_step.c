@@ -6,9 +6,23 @@
  * whose folders are not of one age may be so far apart. */
 static const uint64_t BARRIERS_AHEAD_MAX = 1ull << 32;
 
+/* R-KV-17. The milliseconds: who finds no server tries again once a second (src/kvlib/server.c). */
+enum { GONE_HEARTBEATS = 4 };
+static const uint64_t GONE_NS = 2000000000;
+
 static uint16_t workers_of(const struct server_kv *kv)
 {
 	return kv->sparse->table->workers;
+}
+
+struct server_kv_action *server_kv_act(struct server_kv_actions *actions,
+				       enum server_kv_action_type type, uint16_t worker)
+{
+	struct server_kv_action *action = &actions->list[actions->count++];
+
+	CORE_ASSERT(actions->count <= SERVER_KV_ACTIONS_MAX);
+	*action = (struct server_kv_action){ .type = (uint8_t)type, .worker = worker };
+	return action;
 }
 
 void server_kv_forget(const struct server_kv *kv, struct server_kv_worker *worker)
@@ -19,6 +33,13 @@ void server_kv_forget(const struct server_kv *kv, struct server_kv_worker *worke
 }
 
 /* ---- who waits for whom ---- */
+
+bool server_kv_has_left(const struct server_kv *kv, uint16_t other, uint16_t worker)
+{
+	const struct server_kv_worker *it = &kv->worker[other];
+
+	return it->left > it->joined && it->left > kv->worker[worker].joined;
+}
 
 /* The last barrier that it has come to, as far as that counts. */
 static uint64_t barrier_of(const struct server_kv *kv, uint16_t worker)
@@ -165,6 +186,11 @@ static void disk_look(struct server_kv *kv, struct server_kv_actions *actions)
 }
 
 /* ---- and R-KV-17: whom they wait for in vain ---- */
+
+uint64_t server_kv_grace_ns(const struct server_kv *kv)
+{
+	return GONE_NS + GONE_HEARTBEATS * kv->heartbeat_ns;
+}
 
 /* Nobody who has left is said to have gone: whoever waits for it waits for one of its own run, which may begin yet. */
 static bool has_gone(const struct server_kv *kv, uint16_t other, uint16_t worker, uint64_t now_ns)
