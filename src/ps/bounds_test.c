@@ -59,6 +59,8 @@ static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 		 "acknowledged "
 		 "until it can\n");
 	assert_int_equal(log_count("can be written again"), 0);
+	batch_say(fd, 2, 5, 3); /* it was taken: its answer waits for the disk */
+	assert_true(is_quiet(fd));
 	size.rlim_cur = RLIM_INFINITY;
 	setrlimit(RLIMIT_FSIZE, &size);
 	log_wait("1 table t: its log can be written again\n");
@@ -67,6 +69,8 @@ static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 		hear(fd, KV_DONE);
 		assert_int_equal(said.number, i);
 	}
+	hear(fd, KV_DONE);
+	assert_int_equal(said.number, 2);
 	pull_say(fd, 0, 0);
 	hear(fd, KV_PULLED);
 	assert_true(said.value[0] == 6 + 100 * (float)(number - 3));

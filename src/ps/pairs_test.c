@@ -198,6 +198,24 @@ static void batch__that_is_not_taken_is_told_why(void **state)
 	assert_calls("use use");
 }
 
+/* R-KV-9: it was recorded when it came first. */
+static void batch__said_again_on_a_full_disk_is_answered(void **state)
+{
+	float values[4] = { 1, 2, 3, 4 };
+	struct kv_message batch = batch_of(values);
+	struct ps_conn *conn = opened(1);
+
+	(void)state;
+	test.trouble = ENOSPC;
+	batch.number = 6; /* 7 is next */
+	say(conn, &batch);
+	assert_calls("use batch");
+	assert_int_equal(test.outs, 1);
+	assert_int_equal(last()->type, KV_DONE);
+	assert_int_equal(last()->number, 6);
+	assert_true(test.out[0].is_held);
+}
+
 /* R-KV-16 */
 static void batch__of_2_to_the_46_has_no_room_in_a_step(void **state)
 {
@@ -438,6 +456,7 @@ int main(void)
 		T(table__that_is_not_open_is_named),
 		T(batch__that_is_taken_is_answered_from_the_disk),
 		T(batch__that_is_not_taken_is_told_why),
+		T(batch__said_again_on_a_full_disk_is_answered),
 		T(batch__of_2_to_the_46_has_no_room_in_a_step),
 		T(pull__of_what_is_in_is_answered_at_once),
 		T(pull__of_nothing_is_answered),

@@ -239,6 +239,7 @@ static void batch(struct ps_server *server, struct ps_hosted *hosted, struct ps_
 {
 	struct kv_message answer = { .type = KV_DONE, .number = said->number };
 	enum ps_batch result;
+	bool is_news = said->number >= server_of(hosted)->memory.worker[conn->worker].next;
 
 	if (said->dim != hosted->table->shape.dim) {
 		ps_serve_refuse(server, conn, said, KV_REFUSED_MISMATCH,
@@ -247,7 +248,8 @@ static void batch(struct ps_server *server, struct ps_hosted *hosted, struct ps_
 				said->dim);
 		return;
 	}
-	if (ps_disk(hosted) != SERVER_KV_WELL) {
+	/* One that is said again was recorded, and its answer waits for the disk with that. */
+	if (is_news && ps_disk(hosted) != SERVER_KV_WELL) {
 		ps_verdict_say(server, hosted, conn, said, SERVER_KV_NO_DISK, 0);
 		return;
 	}

@@ -8,7 +8,7 @@
 _Static_assert((int)KV_BOUNDED == SERVER_KV_BOUNDED && (int)KV_SYNC == SERVER_KV_SYNC,
 	       "a mode is what OPEN says");
 
-/* R-KV-9, R-KV-11: on a full disk no batch and no other barrier than a passed one is taken. */
+/* R-KV-9, R-KV-11: on a full disk no new batch and no other barrier than a passed one is taken. */
 enum server_kv_disk ps_disk(struct ps_hosted *hosted)
 {
 	/* Once: it may be over at any time, and is what workers are told, then. */
