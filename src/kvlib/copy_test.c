@@ -13,6 +13,18 @@ static struct tally_kv *open_copying(struct fake *fake)
 	return kv;
 }
 
+static struct tally_kv *open_bounded(struct fake *fake, uint32_t worker, uint32_t its_flags)
+{
+	struct tally_kv_options options = options_of(fake->address, worker);
+	struct tally_kv *kv = NULL;
+
+	options.mode = TALLY_KV_BOUNDED;
+	options.staleness = 1;
+	options.flags = its_flags;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	return kv;
+}
+
 static uint64_t pulled_of(struct fake *fake)
 {
 	uint64_t pulled;
@@ -134,11 +146,40 @@ static void kv__after_a_barrier_a_copy_is_not_older(void **state)
 	fake_end(fake);
 }
 
+/* R-KV-15: after two steps it has what others pushed in the first one, be it of the last epoch. A staleness of 1 is no bound
+ * of 1 in R-SP-31: a step is not an epoch. */
+static void kv__a_copy_of_a_bounded_worker_is_no_epoch_late(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 26);
+	struct tally_kv *kv = open_bounded(fake, 0, TALLY_KV_COPIES),
+			*other = open_bounded(fake, 1, 0);
+	const float one[FAKE_DIM] = { 1, 1, 1 };
+	uint64_t key = 6;
+
+	(void)state;
+	ok(tally_kv_push(kv, &key, one, 1, NULL));
+	ok(tally_kv_wait(kv, 0, -1));
+	pull_copied(kv, fake, key, 1);
+	mute(fake, 0);
+	ok(tally_kv_push(other, &key, one, 1, NULL));
+	ok(tally_kv_wait(other, 0, -1));
+	for (int i = 0; i < 2; i++) {
+		ok(tally_kv_step(kv, NULL));
+		ok(tally_kv_step(other, NULL));
+	}
+	ok(tally_kv_wait(kv, 0, -1));
+	assert_true(pull_one(kv, key) == 2);
+	ok(tally_kv_close(other));
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__a_copy_answers_pulls_of_hot_keys),
 		cmocka_unit_test(kv__after_a_barrier_a_copy_is_not_older),
+		cmocka_unit_test(kv__a_copy_of_a_bounded_worker_is_no_epoch_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
