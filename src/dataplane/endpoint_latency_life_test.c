@@ -218,6 +218,58 @@ static void latency__open_and_submit_refuse_what_the_mode_does_not_do(void **sta
 	net_close(net);
 }
 
+/* Who takes none of what is done has no room left in the end. */
+static void latency__submits_no_more_than_there_is_room_for_until_they_are_taken(void **state)
+{
+	struct endpoint_shard shard = { .address = switch_address, .generation = GENERATION };
+	struct net *net = net_open_as(1, 8, 4, 0, 1);
+	struct endpoint_options options = options_of(net, &shard);
+	int32_t x[LANES] = { 0 };
+	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, x, 1);
+	struct packet packet;
+	uint32_t count = 0;
+	uint64_t cookie;
+
+	(void)state;
+	endpoint_close(net->endpoints[0]);
+	options.workers = 1;
+	net->endpoints[0] = endpoint_open(&options);
+	assert_int_equal(endpoint_start(net->endpoints[0], LANES), 0);
+	for (; endpoint_submit(net->endpoints[0], &op) == 0; count++) {
+		while (stats_of(net, 0).results_in <= count) {
+			endpoint_poll(net->endpoints[0]);
+			while (queue_get(&net->to_switch, &packet))
+				serve_one(net, &packet);
+			net->now_ns += STEP_NS;
+		}
+	}
+	assert_int_equal(count, MAP_STREAMS * 4);
+	assert_int_equal(endpoint_done(net->endpoints[0], &cookie, 1), 1);
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	net_close(net);
+}
+
+/* The window of packets holds too, where P would let more go. */
+static void latency__sends_no_more_than_its_window(void **state)
+{
+	struct endpoint_shard shard = { .address = switch_address, .generation = GENERATION };
+	struct net *net = net_open_as(0, 8, 4, 0, 1);
+	struct endpoint_options options = options_of(net, &shard);
+	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, NULL, 0);
+	struct endpoint *endpoint;
+
+	(void)state;
+	options.window = 2;
+	endpoint = endpoint_open(&options);
+	assert_int_equal(endpoint_start(endpoint, LANES), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(endpoint_submit(endpoint, &op), 0);
+	assert_true(endpoint_poll(endpoint));
+	assert_int_equal(net->to_switch.count, 2);
+	endpoint_close(endpoint);
+	net_close(net);
+}
+
 static void latency__welcome_gives_a_round_trip(void **state)
 {
 	struct net *net = net_open_as(1, 8, 4, 0, 1);
@@ -351,6 +403,9 @@ int main(void)
 		cmocka_unit_test(latency__result_of_another_operation_is_a_protocol_error),
 		cmocka_unit_test(latency__garbage_is_counted_and_ignored),
 		cmocka_unit_test(latency__open_and_submit_refuse_what_the_mode_does_not_do),
+		cmocka_unit_test(
+			latency__submits_no_more_than_there_is_room_for_until_they_are_taken),
+		cmocka_unit_test(latency__sends_no_more_than_its_window),
 		cmocka_unit_test(latency__welcome_gives_a_round_trip),
 		cmocka_unit_test(latency__open_that_runs_out_of_memory_leaves_nothing),
 		cmocka_unit_test(latency__end_in_mid_operation_frees_everything),

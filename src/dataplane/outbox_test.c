@@ -109,11 +109,14 @@ static void a_frame_has_as_many_bytes_as_a_link_takes(void **state)
 	for (uint32_t i = 0; i <= fit; i++)
 		put(&here, LARGE, (uint8_t)i);
 	put(&here, LINK_FRAME_BYTES_MAX, 99);
+	for (uint8_t i = 0; i < 12; i++)
+		put(&here, (LINK_FRAME_BYTES_MAX + 1) / 12, i); /* one byte too many */
 	outbox_flush(&t.outbox);
-	assert_int_equal(t.count, 3);
+	assert_int_equal(t.count, 5);
 	assert_int_equal(t.frame[0].count, fit);
 	assert_int_equal(t.first[1][0], fit);
 	assert_int_equal(t.frame[2].bytes, LINK_FRAME_BYTES_MAX);
+	assert_int_equal(t.frame[3].count, 11);
 }
 
 /* Each to another one: what has no frame left makes room for itself. */
