@@ -2,24 +2,25 @@
 /* knock.c - see knock.h. */
 #include "dataplane/knock.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ALONE = 5 }; /* HELLOs of full size before short ones go with them */
 
 void knock_begin(struct knock *knock, const struct sparse_table *table, uint16_t child,
-		 const struct link_address *at_switch, const uint8_t nonce[WIRE_NONCE_BYTES],
-		 uint32_t serial)
+		 const struct link_address *at_switch, const uint8_t nonce[WIRE_NONCE_BYTES])
 {
 	uint32_t room = (uint32_t)(table->bytes - WIRE_HEADER_BYTES) / WIRE_LANE_BYTES;
 	uint32_t lanes = room / WIRE_LANES_STEP * WIRE_LANES_STEP;
 
+	assert(lanes >= WIRE_HELLO_LANES); /* a sound table's datagrams have the room */
 	*knock = (struct knock){
 		.at_switch = *at_switch,
-		.serial = wire_get32(nonce) + serial,
-		.before = wire_get32(nonce) + serial,
+		.serial = wire_get32(nonce),
+		.before = wire_get32(nonce),
 		.index = table->index,
 		.child = child,
-		.lanes = (uint16_t)(lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : lanes),
+		.lanes = (uint16_t)lanes,
 	};
 	memcpy(knock->nonce, nonce, WIRE_NONCE_BYTES);
 }

@@ -27,12 +27,10 @@ struct knock {
 	uint8_t nonce[WIRE_NONCE_BYTES];
 };
 
-/* child: the worker's index, or SPARSE_SERVER; table: its index and bytes count. serial: 0, or the knock's count of
- * HELLOs so far if the nonce was said before. Serials begin at a place that the nonce gives: a late WELCOME of a table
- * that had the same index is none of this one. */
+/* child: the worker's index, or SPARSE_SERVER; table: its index and bytes count. Serials begin at a place that
+ * the nonce gives: a late WELCOME of a table that had the same index is none of this one. */
 void knock_begin(struct knock *knock, const struct sparse_table *table, uint16_t child,
-		 const struct link_address *at_switch, const uint8_t nonce[WIRE_NONCE_BYTES],
-		 uint32_t serial);
+		 const struct link_address *at_switch, const uint8_t nonce[WIRE_NONCE_BYTES]);
 /* Is this datagram the answer? Any other is left alone. */
 bool knock_serve(struct knock *knock, const struct link_address *peer, const uint8_t *at,
 		 uint32_t bytes);

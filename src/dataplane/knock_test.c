@@ -48,7 +48,7 @@ static int begin(void **state)
 	fake_link_init(&t.net, 0, hello_note);
 	if (outbox_open(&t.outbox, &t.net.link))
 		return 1;
-	knock_begin(&t.knock, &table, WORKER, &at_switch, nonce, 0);
+	knock_begin(&t.knock, &table, WORKER, &at_switch, nonce);
 	return 0;
 }
 
@@ -117,7 +117,7 @@ static void knock__of_the_smallest_packets_has_no_shorter_one(void **state)
 
 	(void)state;
 	smallest.bytes = (uint16_t)wire_bytes(WIRE_HELLO_LANES);
-	knock_begin(&t.knock, &smallest, WORKER, &at_switch, nonce, 0);
+	knock_begin(&t.knock, &smallest, WORKER, &at_switch, nonce);
 	for (uint64_t i = 0; i < 7; i++) {
 		turn(1000 + i * KNOCK_NS);
 		assert_int_equal(t.count, 1);
@@ -151,7 +151,7 @@ static void knock__takes_no_welcome_of_others(void **state)
 	}
 	/* The next table has the index of this one, and its HELLO is on the way. */
 	hello = t.hello[0];
-	knock_begin(&t.knock, &table, WORKER, &at_switch, other, 0);
+	knock_begin(&t.knock, &table, WORKER, &at_switch, other);
 	knock_turn(&t.knock, &t.outbox, 2000);
 	assert_false(welcome(&hello, &at_switch));
 	assert_false(t.knock.is_welcome);

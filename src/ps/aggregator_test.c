@@ -109,7 +109,7 @@ static void push(uint64_t seq)
 				 .width = DIM };
 	struct knock knock;
 
-	knock_begin(&knock, &shape, 0, &at_switch, said.nonce, 0);
+	knock_begin(&knock, &shape, 0, &at_switch, said.nonce);
 	for (int i = 0; i < WAIT_MS; i++) {
 		knock_turn(&knock, &outbox, played_now());
 		if (knock.is_welcome && i % 10 == 0)

@@ -81,7 +81,7 @@ static void take(struct ps_server *server, struct ps_hosted *hosted)
 	shape.index = grant->index;
 	for (uint16_t i = 0; i < shape.workers; i++)
 		memcpy(hosted->worker[i].nonce, grant->nonces[i], KV_NONCE_BYTES);
-	knock_begin(&hosted->knock, &shape, SPARSE_SERVER, &at, grant->nonces[shape.workers], 0);
+	knock_begin(&hosted->knock, &shape, SPARSE_SERVER, &at, grant->nonces[shape.workers]);
 	hosted->is_knocking = true;
 	hosted->first = hosted->asked;
 	ps_summed_install(server, hosted, grant->instance, grant->index, &at,

@@ -29,7 +29,7 @@ static int setup(void **state)
 		struct knock *knock = &server.hosted[i].knock;
 
 		knock_begin(knock, &(struct sparse_table){ .index = 9 + i, .bytes = 1472 },
-			    SPARSE_SERVER, &at_switch, nonces[i], 0);
+			    SPARSE_SERVER, &at_switch, nonces[i]);
 		knock->serial += HELLOS;
 		server.hosted[i].is_knocking = true;
 	}

@@ -159,7 +159,7 @@ static void world_switch(const char *address)
 	shape = shape_of(&open, grant->index);
 	for (uint16_t i = 0; i < SIDES; i++)
 		knock_begin(&world.side[i].knock, &shape, i == HOME ? SPARSE_SERVER : i, &at_switch,
-			    grant->nonces[i], 0);
+			    grant->nonces[i]);
 	home_sparse_fence(world.home, MAP);
 	home_sparse_durable(world.home, world.recorded);
 	home_sparse_instance(world.home, grant->instance, grant->index, &at_switch);
