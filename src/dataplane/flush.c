@@ -21,7 +21,6 @@ static void start(struct flush *flush, uint64_t now_ns)
 {
 	memset(flush->had, 0, flush_bytes(flush->parts));
 	flush->next = 0;
-	flush->flight_count = 0;
 	flush->waits_ns = now_ns;
 }
 

@@ -35,7 +35,7 @@ struct flush {
 uint64_t flush_bytes(uint32_t parts);
 /* had: lent, for sparse_flush_parts_max(table). */
 void flush_init(struct flush *flush, const struct sparse_table *table, uint64_t *had);
-/* A flip: so many parts are to be sent. */
+/* A flip: so many parts are to be sent. The flush before it has ended. */
 void flush_begin(struct flush *flush, uint32_t parts, uint64_t now_ns);
 /* The server has said what it has; the switch has said that it is of this flush. */
 void flush_have(struct flush *flush, const struct sparse *packet, const uint8_t *at,
