@@ -163,12 +163,11 @@ static int all_write(const struct ps_table *table, int fd)
 	struct bytes out = { 0 };
 	uint64_t rows = store_rows(table->store),
 		 sums = table->stage ? stage_count(table->stage) : 0;
-	int why;
+	int why = 0;
 
 	ps_table_words(table, &out);
 	ps_table_share_put(table, &out);
 	server_put(table, &out);
-	why = bytes_write(fd, &out);
 	for (uint64_t row = 0; row < rows && !why;) {
 		row += rows_put(table, row, &out);
 		why = bytes_write(fd, &out);

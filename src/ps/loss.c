@@ -60,19 +60,15 @@ static void log_look(const struct ps_table *table, uint64_t number, uint64_t at,
 static struct loss loss_of(const struct ps_table *table, uint64_t number,
 			   const struct record_sum *has, uint64_t last)
 {
-	struct record_sum found, before, had;
-	struct loss loss;
+	struct record_sum found, had;
+	struct loss loss = { 0 };
 
-	log_look(table, number, has->bytes, &found, &before);
-	loss = (struct loss){ .bytes = found.bytes,
-			      .batches = found.batches,
-			      .epochs = found.epochs };
-	for (uint64_t later = number + 1; later <= last; later++) {
-		log_look(table, later, 0, &found, &had);
+	for (uint64_t log = number; log <= last; log++) {
+		log_look(table, log, log == number ? has->bytes : 0, &found, &had);
 		loss.bytes += found.bytes;
 		loss.batches += found.batches;
 		loss.epochs += found.epochs;
-		if (later > number + 1 || had.bytes < has->bytes)
+		if (log != number + 1 || had.bytes < has->bytes)
 			continue;
 		/* It knows better than what can be found. */
 		loss.bytes = had.bytes - has->bytes + found.bytes;
