@@ -349,6 +349,7 @@ static void trouble__of_the_disk_ends_what_waits(void **state)
 	assert_int_equal(test.refusal[0].number, 5);
 	assert_int_equal(test.its[0].barrier, 4); /* R-KV-14 */
 	assert_int_equal(test.its[1].barrier, 6);
+	assert_int_equal(test.its[1].link, 2); /* until its connection is closed */
 }
 
 /* What was refused for it is told of it, though it may be over by then. */

@@ -383,8 +383,8 @@ static void log__failing_disk_holds_nobody_up(void **unused)
 	struct log_options options = { .path = path,
 				       .waiting_max = LOG_FILE,
 				       .changed = on_change };
+	uint64_t last, waits;
 	struct log *log;
-	uint64_t last;
 
 	(void)unused;
 	signal(SIGXFSZ, SIG_IGN);
@@ -392,6 +392,9 @@ static void log__failing_disk_holds_nobody_up(void **unused)
 	limit(1);
 	last = log_append(log, 1, 7, body, sizeof(body));
 	wait_for(log, last, true);
+	assert_false(log_state(log).is_stuck);
+	waits = log_append(log, 2, 7, body, 0) - last + RECORD_HEADER_BYTES;
+	log_append(log, 2, 7, body, (uint32_t)(LOG_FILE - waits)); /* to the last byte that may */
 	assert_false(log_state(log).is_stuck);
 	for (int i = 0; i < 4; i++)
 		last = log_append(log, 2, 7, body, sizeof(body));

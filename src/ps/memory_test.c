@@ -382,6 +382,22 @@ static void table__gives_all_back(void **state)
 	}
 }
 
+static void table__of_another_map_gives_it_back(void **state)
+{
+	struct ps_table_options options = none_of();
+	struct ps_table *table = open_with(&options);
+	struct hot_map map = { 0 };
+	int before = taken;
+
+	(void)state;
+	table->options.map_table = 1;
+	assert_int_equal(ps_table_map_read(table, &map, error), -1);
+	assert_non_null(strstr(error, "the map of table 0, not of table 1"));
+	assert_int_equal(taken, before);
+	ps_table_close(table);
+	assert_all_is_back();
+}
+
 /* It would look whole, and have lost what had no room in memory. */
 static void checkpoint__without_memory_is_none(void **state)
 {
@@ -560,6 +576,7 @@ int main(void)
 		T(table__without_memory_refuses_a_batch_whole),
 		T(table__without_memory_keeps_its_map),
 		T(table__gives_all_back),
+		T(table__of_another_map_gives_it_back),
 		T(checkpoint__without_memory_is_none),
 		T(table__without_memory_for_a_record_ends),
 		T(log__without_memory_is_not_begun),

@@ -5,6 +5,18 @@
 #include "ps/hurry_fixture.h"
 #include "ps/table_fixture.h"
 
+static void fail__says_what_there_is_room_for(void **unused)
+{
+	char said[PS_ERROR_MAX + 1], text[PS_ERROR_MAX + 2] = "";
+
+	(void)unused;
+	memset(text, 'x', PS_ERROR_MAX + 1);
+	memset(said, 'y', sizeof(said));
+	assert_int_equal(ps_fail(said, "%s", text), -1);
+	assert_int_equal(strlen(said), PS_ERROR_MAX - 1);
+	assert_int_equal(said[PS_ERROR_MAX], 'y');
+}
+
 static void table__restart_is_the_same_to_the_bit(void **unused)
 {
 	(void)unused;
@@ -119,6 +131,29 @@ static void table__checkpoint_that_failed_is_none(void **unused)
 		assert_false(is_there(0, "log"));
 		assert_false(is_there(1, "log"));
 	}
+	ps_table_close(table);
+}
+
+/* R-KV-22: in use, though no worker has said yet whose it is. */
+static void table__share_outlives_a_restart(void **unused)
+{
+	struct server_kv_share share = { .index = 1, .count = 2, .is_used = true };
+	struct ps_table *table = open_as(OPTIMISER_SGD);
+
+	(void)unused;
+	for (uint8_t i = 0; i < KV_IDENTITY_BYTES; i++) {
+		share.identity[i] = 1 + i;
+		share.own[i] = 101 + i;
+		share.list[i] = 201 + i;
+	}
+	ps_table_share(table, &share);
+	ps_table_close(table);
+	table = open_as(OPTIMISER_SGD);
+	assert_true(table->share.is_used);
+	assert_false(table->share.is_known);
+	assert_memory_equal(table->share.identity, share.identity, KV_IDENTITY_BYTES);
+	assert_memory_equal(table->share.own, share.own, KV_IDENTITY_BYTES);
+	assert_memory_equal(table->share.list, share.list, KV_IDENTITY_BYTES);
 	ps_table_close(table);
 }
 
@@ -530,10 +565,12 @@ static void table__sums_too_large_are_held_and_counted(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fail__says_what_there_is_room_for),
 		cmocka_unit_test_teardown(table__restart_is_the_same_to_the_bit, files_remove),
 		cmocka_unit_test_teardown(table__checkpoint_and_what_follows_are_the_table,
 					  files_remove),
 		cmocka_unit_test_teardown(table__checkpoint_that_failed_is_none, files_remove),
+		cmocka_unit_test_teardown(table__share_outlives_a_restart, files_remove),
 		cmocka_unit_test_teardown(table__end_of_a_worker_is_no_strangers, files_remove),
 		cmocka_unit_test_teardown(table__made_otherwise_is_refused, files_remove),
 		cmocka_unit_test_teardown(table__of_words_steps_by_the_floats_that_they_are,
