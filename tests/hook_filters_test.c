@@ -245,6 +245,9 @@ static void filters__of_the_living_are_left_alone(void **state)
 	assert_int_not_equal(program_at("left0"), 0);
 	assert_int_equal(program_at("lo"), ours);
 	other->ops->close(other);
+	/* Who is refused leaves nothing where it could come in. */
+	assert_int_equal(hook_tc_open(&other, "left0,lo", PORT, error), -EADDRINUSE);
+	assert_int_equal(program_at("left0"), 0);
 	assert_int_equal(system("ip link del left0"), 0);
 	assert_int_equal(program_at("lo"), ours);
 }
