@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +14,20 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+static bool is_interrupted; /* the next read, by a signal */
+
+ssize_t __real_read(int fd, void *at, size_t bytes);
+ssize_t __wrap_read(int fd, void *at, size_t bytes);
+
+ssize_t __wrap_read(int fd, void *at, size_t bytes)
+{
+	if (!is_interrupted)
+		return __real_read(fd, at, bytes);
+	is_interrupted = false;
+	errno = EINTR;
+	return -1;
+}
 
 /* One line, and what should come of it. */
 struct line_case {
@@ -43,6 +58,7 @@ static const struct line_case lines[] = {
 	  "a key has", "0123456789012345678901234567890123456789..." },
 	{ "TALLY_KEY hunter2", CONF_BAD, NULL, NULL, "not KEY=VALUE", "(not shown)" },
 	{ "tally-Key: hunter2", CONF_BAD, NULL, NULL, "not KEY=VALUE", "(not shown)" },
+	{ "jey kdy kex ley", CONF_BAD, NULL, NULL, "not KEY=VALUE", "jey kdy kex ley" },
 };
 /* clang-format on */
 
@@ -145,6 +161,9 @@ static void conf__load_takes_files_that_fit_and_nothing_else(void **state)
 	assert_int_equal(conf_load(path, data, sizeof(data), &mode), 4);
 	assert_memory_equal(data, "abcd", 4);
 	assert_int_equal(mode & 0777, 0640);
+	is_interrupted = true;
+	assert_int_equal(conf_load(path, data, sizeof(data), NULL), 4);
+	assert_false(is_interrupted);
 	assert_int_equal(conf_load(path, data, 3, NULL), -EFBIG);
 	assert_int_equal(conf_load("/tmp", data, sizeof(data), NULL), -EISDIR);
 	assert_int_equal(conf_load("/dev/null", data, sizeof(data), NULL), -EINVAL);

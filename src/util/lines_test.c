@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -120,6 +121,39 @@ static void lines__longer_than_a_pipe_are_cut_and_end_before_the_next(void **sta
 	close(end[1]);
 }
 
+static void *reader_main(void *arg)
+{
+	ssize_t got;
+
+	for (size_t bytes = 0; (got = read(*(int *)arg, text + bytes, TEXT_BYTES - bytes)) > 0;)
+		bytes += (size_t)got;
+	return NULL;
+}
+
+/* Not all of it in time, if the reader gets no processor. */
+static void lines__longer_than_a_pipe_go_on_as_there_is_room(void **state)
+{
+	static char longest[1 << 18];
+	struct lines lines = { 0 };
+	size_t bytes = 0;
+	pthread_t reader;
+	int end[2], result;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(longest); i++)
+		longest[i] = (char)('a' + i % 23);
+	memset(text, 0, sizeof(text));
+	assert_int_equal(pipe(end), 0);
+	assert_int_equal(pthread_create(&reader, NULL, reader_main, &end[0]), 0);
+	result = lines_put(&lines, end[1], longest, sizeof(longest), 1);
+	close(end[1]);
+	pthread_join(reader, NULL);
+	bytes = strlen(text);
+	assert_true(result == -EAGAIN || (!result && bytes == sizeof(longest)));
+	assert_memory_equal(text, longest, bytes);
+	close(end[0]);
+}
+
 /* Who keeps a pipe keeps its reader from the end of file. */
 static void lines__keep_nothing_of_a_pipe_open(void **state)
 {
@@ -172,6 +206,7 @@ int main(void)
 		cmocka_unit_test(lines__of_a_full_pipe_are_dropped_and_counted),
 		cmocka_unit_test(lines__of_a_full_socket_are_dropped_and_counted),
 		cmocka_unit_test(lines__longer_than_a_pipe_are_cut_and_end_before_the_next),
+		cmocka_unit_test(lines__longer_than_a_pipe_go_on_as_there_is_room),
 		cmocka_unit_test(lines__keep_nothing_of_a_pipe_open),
 		cmocka_unit_test(lines__that_nobody_will_read_are_no_success),
 		cmocka_unit_test(lines__of_a_file_are_all_there),

@@ -15,6 +15,27 @@
 
 static char path[] = "tally-whole-test.XXXXXX";
 
+/* What each read gives: bytes, -1: a signal came, 0: the file ends; NULL: what there is. */
+static const ssize_t *played;
+static size_t left; /* of the file */
+
+ssize_t __real_read(int fd, void *at, size_t bytes);
+ssize_t __wrap_read(int fd, void *at, size_t bytes);
+
+ssize_t __wrap_read(int fd, void *at, size_t bytes)
+{
+	ssize_t got;
+
+	if (!played)
+		return __real_read(fd, at, bytes);
+	assert_int_equal(bytes, left);
+	got = *played++;
+	errno = EINTR;
+	if (got > 0)
+		left -= (size_t)got;
+	return got > 0 ? __real_read(fd, at, (size_t)got) : got;
+}
+
 static int begin(void **state)
 {
 	int fd = mkstemp(path);
@@ -53,6 +74,26 @@ static void a_file_is_read_as_it_is_up_to_its_limit(void **state)
 	assert_non_null(file);
 	assert_int_equal(bytes, 0);
 	free(file);
+}
+
+static void a_file_is_read_in_pieces_and_one_that_gets_shorter_is_none(void **state)
+{
+	static const ssize_t whole[] = { 2, -1, 1, 2 }, shorter[] = { 3, 0, 2 };
+	size_t bytes = 0;
+	uint8_t *file;
+
+	(void)state;
+	played = whole;
+	left = 5;
+	file = whole_read(path, 5, &bytes);
+	assert_non_null(file);
+	assert_memory_equal(file, "a\0b\nc", 5);
+	free(file);
+	played = shorter;
+	left = 5;
+	assert_null(whole_read(path, 5, &bytes));
+	assert_int_equal(errno, EIO);
+	played = NULL;
 }
 
 static void what_is_no_regular_file_is_refused_at_once(void **state)
@@ -115,6 +156,7 @@ static void a_number_is_what_a_file_begins_with(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_is_read_in_pieces_and_one_that_gets_shorter_is_none),
 		cmocka_unit_test(a_file_is_read_as_it_is_up_to_its_limit),
 		cmocka_unit_test(what_is_no_regular_file_is_refused_at_once),
 		cmocka_unit_test(numbers_are_little_endian),
