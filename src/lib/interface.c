@@ -170,7 +170,6 @@ static bool interface_read(const struct ifaddrs *from, struct interface *to)
 
 	if (!from->ifa_addr || !(from->ifa_flags & IFF_UP))
 		return false;
-	memset(to, 0, sizeof(*to));
 	snprintf(to->name, sizeof(to->name), "%s", from->ifa_name);
 	to->is_loopback = from->ifa_flags & IFF_LOOPBACK;
 	address_from_socket(from->ifa_addr, to->ip, &port);

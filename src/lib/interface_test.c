@@ -249,6 +249,9 @@ static void interface__of_a_host_is_what_is_up_and_has_an_address(void **state)
 	}
 	assert_int_equal(list[3].ip[2], 2); /* a link-local address is one link's */
 	assert_int_equal(list[3].ip[3], 3);
+	all[2].ifa_netmask = v4_of(&v4[1], "0.0.0.0");
+	assert_int_equal(interface_list(list), 4);
+	assert_int_equal(list[0].prefix_bits, 96);
 	is_without = true;
 	assert_int_equal(interface_list(list), 0);
 	is_without = false;
