@@ -286,6 +286,22 @@ static void aggregator__ends_with_its_last_communicator(void **state)
 	assert_int_equal(test.timeout_ms, 4);
 }
 
+/* local_stop, of another thread, looks at it. */
+static void close__forgets_the_aggregator_under_the_lock(void **state)
+{
+	pthread_mutexattr_t recursive;
+
+	(void)state;
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&test.comm.lock, &recursive);
+	open_one();
+	comm_lock(&test.comm);
+	local_close(&test.comm, 1);
+	assert_int_equal(pthread_mutex_unlock(&test.comm.lock), 0); /* it is held as before */
+	pthread_mutex_destroy(&test.comm.lock);
+}
+
 static int never(void *ctx)
 {
 	(void)ctx;
@@ -378,6 +394,7 @@ int main(void)
 		T(aggregator__has_it_heard_that_ranks_wait_for_one_another),
 		T(aggregator__that_cannot_begin_is_an_error),
 		T(aggregator__ends_with_its_last_communicator),
+		T(close__forgets_the_aggregator_under_the_lock),
 		T(wait__asks_the_program_whether_to_go_on),
 		T(wait__ends_when_the_communicator_is_broken),
 		T(stop__is_the_last_communicators),

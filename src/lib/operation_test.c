@@ -10,7 +10,10 @@
 
 #include <cmocka.h>
 
+#include "core/job/control.h"
 #include "lib/comm.h"
+#include "lib/operation.h"
+#include "lib/present.h"
 #include "lib/seats_fixture.h"
 #include "tally.h"
 
@@ -415,6 +418,31 @@ static void name__is_said_in_one_line_of_whole_characters(void **state)
 	}
 }
 
+/* ---- who may wait ---- */
+
+static void *asker_main(void *arg)
+{
+	struct control_opinfo before = { 0 }, after = { 0 };
+
+	present_say(&before);
+	if (operation_may_wait(NULL, "tally_wait") != TALLY_OK)
+		return NULL;
+	present_say(&after);
+	return after.threads == before.threads + 1 ? arg : NULL;
+}
+
+/* R-CT-45: if it could still call something, it is not sure that all wait for one another. */
+static void may_wait__counts_the_thread_that_asks(void **state)
+{
+	void *was_counted = NULL;
+	pthread_t asker;
+
+	(void)state;
+	assert_int_equal(pthread_create(&asker, NULL, asker_main, &was_counted), 0);
+	assert_int_equal(pthread_join(asker, &was_counted), 0);
+	assert_non_null(was_counted);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +454,7 @@ int main(void)
 		cmocka_unit_test(interrupted__nothing_and_barriers_are_calls_too),
 		cmocka_unit_test(interrupted__call_is_one_threads),
 		cmocka_unit_test(name__is_said_in_one_line_of_whole_characters),
+		cmocka_unit_test(may_wait__counts_the_thread_that_asks),
 	};
 
 	alarm(LIMIT_S);

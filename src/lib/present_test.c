@@ -8,8 +8,12 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -23,6 +27,18 @@ ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags);
 ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags)
 {
 	return has_no_random ? -1 : __real_getrandom(at, bytes, flags);
+}
+
+static int told = -1; /* gets a byte when ends of threads are told no more */
+
+int __real_pthread_key_delete(pthread_key_t key);
+int __wrap_pthread_key_delete(pthread_key_t key);
+
+int __wrap_pthread_key_delete(pthread_key_t key)
+{
+	if (told >= 0 && write(told, "", 1) != 1)
+		abort();
+	return __real_pthread_key_delete(key);
 }
 
 static struct control_opinfo say(void)
@@ -129,12 +145,37 @@ static void present__a_child_is_another_process_of_one_thread(void **state)
 	pthread_join(other, NULL);
 }
 
+/* A thread's end would call what is no longer there. */
+static void present__of_a_library_that_goes_no_end_is_told(void **state)
+{
+	int ends[2], status;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	present_here();
+	assert_int_equal(pipe(ends), 0);
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		told = ends[1];
+		exit(0); /* for the library, to be unloaded is the same */
+	}
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(present__threads_count_from_their_first_call_to_their_end),
 		cmocka_unit_test(present__functions_count_like_threads_and_each_move_is_an_entry),
 		cmocka_unit_test(present__a_child_is_another_process_of_one_thread),
+		cmocka_unit_test(present__of_a_library_that_goes_no_end_is_told),
 	};
 
 	return cmocka_run_group_tests_name("lib-present", tests, NULL, NULL);

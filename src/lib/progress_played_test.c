@@ -552,6 +552,25 @@ static void wait__that_is_over_when_the_program_ends_it_is_over(void **state)
 	assert_int_equal(program.asks, 1);
 }
 
+static int complete_meanwhile(void *ctx)
+{
+	(void)ctx;
+	work_complete(&test.comm, test.comm.outstanding.first, TALLY_OK);
+	return 0;
+}
+
+/* The lock was free, and a driver that does not wait is not woken. */
+static void wait__looks_at_what_has_happened_while_it_asked(void **state)
+{
+	struct tally_work *work = outstanding(0);
+
+	(void)state;
+	test.comm.interrupted = complete_meanwhile;
+	assert_int_equal(wait_until(work_is_over, work, UINT64_MAX), PROGRESS_OVER);
+	assert_int_equal(test.waits, 1);
+	assert_int_equal(test.now_ns, begin_ns + 50 * ms);
+}
+
 static void wait__that_may_not_be_ended_does_not_ask(void **state)
 {
 	(void)state;
@@ -590,6 +609,7 @@ int main(void)
 		TEST(wait__sleeps_while_nothing_is_on_its_way),
 		TEST(wait__asks_the_program_each_50_ms),
 		TEST(wait__that_is_over_when_the_program_ends_it_is_over),
+		TEST(wait__looks_at_what_has_happened_while_it_asked),
 		TEST(wait__that_may_not_be_ended_does_not_ask),
 	};
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/config.h"
 #include "lib/report.h"
 
 #include <fcntl.h>
@@ -256,11 +257,13 @@ static void report__a_full_disk_harms_nothing(void **state)
 /* Without a stderr, the next descriptor that is opened is number 2: no line may end up in there. */
 static int say_without_stderr(void)
 {
-	char path[] = "/tmp/tally-report-XXXXXX";
+	char path[] = "/tmp/tally-report-XXXXXX", text[BOOTSTRAP_TEXT_MAX];
+	struct bootstrap boot = { .job = "j", .size = 1, .source = "arguments" };
 	int fd, status;
 
 	close(STDERR_FILENO);
-	(void)report_level(); /* as init does, before it opens anything */
+	if (config_bootstrap(&boot, NULL, false, text)) /* with which an init begins */
+		return 2;
 	fd = mkstemp(path);
 	unlink(path);
 	if (fd != STDERR_FILENO)

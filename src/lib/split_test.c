@@ -246,6 +246,22 @@ static void split__of_an_aborted_parent_is_aborted_while_its_part_gathers(void *
 	seats_do(seats, 2, seat_leave);
 }
 
+/* Which hosts the aggregator of both. */
+static void split__of_a_parent_that_is_gone_has_its_aggregator(void **state)
+{
+	struct seat seat = { 0 };
+	struct tally_comm *part;
+
+	(void)state;
+	seats_open(&seat, 1);
+	part = part_of(seat.comm, NULL);
+	assert_non_null(part->local);
+	assert_ptr_equal(part->local, seat.comm->local);
+	tally_comm_destroy(seat.comm);
+	assert_int_equal(tally_barrier(part), TALLY_OK);
+	tally_comm_destroy(part);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +269,7 @@ int main(void)
 		cmocka_unit_test(split__of_which_nothing_is_said_has_what_its_parent_has),
 		cmocka_unit_test(split__options_that_no_part_has_are_named),
 		cmocka_unit_test(split__of_a_long_name_has_a_name_of_its_own),
+		cmocka_unit_test(split__of_a_parent_that_is_gone_has_its_aggregator),
 		cmocka_unit_test(split__of_an_aborted_parent_is_aborted_while_its_part_gathers),
 	};
 
