@@ -109,6 +109,24 @@ static void weights__expect_no_less_of_a_larger_count(void **state)
 	assert_true(heat[KEYS - 1].weight == 2.25);
 }
 
+/* Each class has half as many keys as the one before: (c + 1) / 2 are expected of c. Beyond the last a count loses as
+ * much as that. */
+static void weights__beyond_the_classes_lose_what_the_last_does(void **state)
+{
+	enum { KEYS = 127 * HEAT_CLASS_MIN };
+	const double lost[] = { 0, 0, 0.5, 1, 1.5, 2, 2, 2 };
+	static struct heat heat[KEYS];
+	uint32_t keys = 0;
+
+	(void)state;
+	for (uint64_t c = 1; c < 8; c++)
+		for (uint32_t i = 0; i < (uint32_t)HEAT_CLASS_MIN << (7 - c); i++, keys++)
+			heat[keys] = (struct heat){ keys, c, 0 };
+	heat_weigh_sample(heat, KEYS, 0.25);
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_true(heat[i].weight == (double)heat[i].count - 0.75 * lost[heat[i].count]);
+}
+
 /* A data set of which each key has few updates: what the sampled keys have of all of it is known, and the weights
  * say it, where the counts say more than twice as much. */
 static void weights__say_what_the_sampled_keys_have_of_all(void **state)
@@ -163,6 +181,7 @@ int main(void)
 		cmocka_unit_test(weights__of_a_few_classes_are_those_computed_by_hand),
 		cmocka_unit_test(weights__of_as_few_keys_as_suffice_are_computed),
 		cmocka_unit_test(weights__expect_no_less_of_a_larger_count),
+		cmocka_unit_test(weights__beyond_the_classes_lose_what_the_last_does),
 		cmocka_unit_test(weights__say_what_the_sampled_keys_have_of_all),
 		cmocka_unit_test(mix__is_the_end_of_splitmix64),
 	};

@@ -22,7 +22,7 @@ static int rows_say(const char *path, const struct keys_options *options)
 	said[0] = 0;
 	if (keys_open(&keys, path, options, error))
 		return -1;
-	while ((result = keys_next(keys, &row)) > 0) {
+	while ((result = keys_next(keys, &row)) == 1) {
 		for (size_t i = 0; i < row.count && used < sizeof(said) - 64; i++)
 			used += (size_t)snprintf(said + used, sizeof(said) - used, "%s%" PRIu64,
 						 !i                ? ""

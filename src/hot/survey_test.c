@@ -170,6 +170,26 @@ static void weights__of_a_full_sketch_promise_nothing(void **state)
 	survey_close(&survey);
 }
 
+/* What a halved count was when its key was sampled is not known: it is what it says. */
+static void weights__of_halved_counts_are_the_counts(void **state)
+{
+	struct survey survey;
+	struct heat *sampled;
+	size_t count;
+
+	(void)state;
+	assert_int_equal(survey_open(&survey, 0.08, 3, COUNTERS, false), 0);
+	assert_int_equal(survey_each(&survey, stream, UPDATES), 0);
+	survey_halve(&survey);
+	assert_int_equal(sketch_error(survey.sketch), 0);
+	assert_int_equal(survey_sampled(&survey, &sampled, &count), 0);
+	assert_true(count > 100);
+	for (size_t i = 0; i < count; i++)
+		assert_true(sampled[i].weight == (double)sampled[i].count);
+	free(sampled);
+	survey_close(&survey);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +198,7 @@ int main(void)
 		cmocka_unit_test(rows__of_one_key_are_sampled_one_by_one),
 		cmocka_unit_test(rows__are_sampled_whole),
 		cmocka_unit_test(weights__of_a_full_sketch_promise_nothing),
+		cmocka_unit_test(weights__of_halved_counts_are_the_counts),
 	};
 
 	return cmocka_run_group_tests_name("hot-survey", tests, stream_make, NULL);
