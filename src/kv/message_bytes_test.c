@@ -134,10 +134,30 @@ static void kv__messages_are_as_the_protocol_has_them(void **state)
 	}
 }
 
+/* All that a message may have at most has room. */
+static void kv__the_longest_texts_have_room(void **state)
+{
+	uint8_t frame[4096];
+
+	(void)state;
+	for (uint32_t type = KV_HELLO; type < KV_TYPE_END; type++) {
+		struct kv_message message = all_fields((enum kv_type)type);
+
+		memset(message.job, 'a', sizeof(message.job) - 1);
+		memset(message.secret, 'a', sizeof(message.secret) - 1);
+		memset(message.host, 'a', sizeof(message.host) - 1);
+		memset(message.name, 'a', sizeof(message.name) - 1);
+		memset(message.text, 'a', sizeof(message.text) - 1);
+		message.window = SPARSE_WINDOW_MAX;
+		assert_true(kv_put(&message, frame) <= kv_bytes(&message));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__messages_are_as_the_protocol_has_them),
+		cmocka_unit_test(kv__the_longest_texts_have_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
