@@ -139,6 +139,26 @@ static void kv__what_is_left_counts_once(void **state)
 		each_part_counts_once(seed, seed % 2, seed % 3 ? 0 : 12);
 }
 
+static void kv__where_nothing_is_left_nothing_is_pushed(void **state)
+{
+	static const float up[FAKE_DIM] = { 0.25f, 0, 0 }, down[FAKE_DIM] = { -0.25f, 0, 0 };
+	const uint64_t key = 6, others[] = { 6, 7 };
+	struct fake *fake = fake_begin(FAKE_HOT, 34);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t timestamp;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		if (i == 2)
+			fake_remap(fake, others, 2);
+		ok(tally_kv_push(kv, &key, i % 2 ? down : up, 1, &timestamp));
+		ok(tally_kv_wait(kv, 0, -1));
+	}
+	assert_int_equal(timestamp, 4); /* no operation was anybody else's */
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 /* ---- the warning ---- */
 
 enum { LINE_BYTES = 1024 };
@@ -189,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__small_values_come_in_the_end),
 		cmocka_unit_test(kv__what_is_left_counts_once),
+		cmocka_unit_test(kv__where_nothing_is_left_nothing_is_pushed),
 		cmocka_unit_test(kv__small_values_are_warned_of_once_with_their_count),
 	};
 

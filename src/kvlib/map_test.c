@@ -144,6 +144,43 @@ static void kv__a_push_waits_for_its_pairs_that_are_cold_now(void **state)
 	fake_end(fake);
 }
 
+/* There are more of them than a packet has, and those that stay hot close up. */
+static void kv__pairs_that_wait_for_room_are_packed_by_the_next_map(void **state)
+{
+	static const float nothing[FAKE_DIM];
+	static uint64_t all[FAKE_KEYS], odd[FAKE_KEYS / 2];
+	static double sum[FAKE_KEYS * FAKE_DIM];
+	static float value[FAKE_KEYS * FAKE_DIM];
+	struct tally_kv *kv;
+	struct fake *fake;
+
+	(void)state;
+	for (uint32_t i = 0; i < FAKE_KEYS * FAKE_DIM; i++) {
+		all[i / FAKE_DIM] = i / FAKE_DIM;
+		odd[i / FAKE_DIM / 2] = i / FAKE_DIM | 1;
+		value[i] = (float)i;
+		sum[i] = i;
+	}
+	fake_registers = 12;
+	fake_bytes = 192;
+	fake = fake_begin(FAKE_HOT, 44);
+	kv = open_of(fake->address, 0);
+	fake_remap(fake, all, FAKE_KEYS);
+	ok(tally_kv_push(kv, all, nothing, 1, NULL));
+	ok(tally_kv_wait(kv, 0, -1));
+	fake_loses(fake, ALL_LOST);
+	ok(tally_kv_push(kv, all, value, FAKE_KEYS, NULL));
+	assert_int_equal(tally_kv_wait(kv, 0, 100), TALLY_IN_PROGRESS);
+	fake_remap(fake, odd, FAKE_KEYS / 2);
+	fake_loses(fake, 0);
+	ok(tally_kv_wait(kv, 0, -1));
+	rows_are(kv, sum, 44);
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+	fake_registers = 0;
+	fake_bytes = 512;
+}
+
 static uint64_t hot_pairs(struct tally_kv *kv)
 {
 	struct tally_kv_stats stats = TALLY_KV_STATS_INIT;
@@ -258,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__nothing_is_lost_or_doubled_when_other_keys_are_hot),
 		cmocka_unit_test(kv__a_push_waits_for_its_pairs_that_are_cold_now),
+		cmocka_unit_test(kv__pairs_that_wait_for_room_are_packed_by_the_next_map),
 		cmocka_unit_test(kv__a_resume_waits_for_its_map),
 		cmocka_unit_test(kv__a_map_that_never_comes_is_waited_for),
 		cmocka_unit_test(kv__a_map_after_the_one_in_force_holds_nothing_up),
