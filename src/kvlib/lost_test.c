@@ -555,6 +555,29 @@ static void kv__dropped_packets_are_warned_of_when_they_are_many(void **state)
 	fake_end(fake);
 }
 
+/* From a stranger, and from its server, of another generation. */
+static void kv__packets_that_nobody_takes_are_counted(void **state)
+{
+	static const struct link_address stranger = { .port = 9 };
+	struct fake *fake = fake_begin(FAKE_HOT, 29);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint8_t at[SPARSE_BYTES_MAX] = { 0 };
+	struct sparse packet = { .kind = SPARSE_ACK, .number = 1 };
+
+	(void)state;
+	pthread_mutex_lock(&kv->lock);
+	packet.table = kv->server[0].core->shape.index;
+	packet.generation = kv_hot_generation(&kv->server[0]) + 1;
+	sparse_put(at, &packet);
+	kv_hot_packet(kv, &stranger, at, sparse_bytes(&packet));
+	assert_int_equal(kv_hot_dropped(kv), 1);
+	kv_hot_packet(kv, &kv->server[0].at_server, at, sparse_bytes(&packet));
+	assert_int_equal(kv_hot_dropped(kv), 2);
+	pthread_mutex_unlock(&kv->lock);
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 /* A pull of two servers fails at one: what the other still owes it is forgotten with it. */
 static void kv__failed_pull_leaves_nothing_at_the_other_server(void **state)
 {
@@ -684,6 +707,7 @@ int main(void)
 		cmocka_unit_test(kv__server_back_from_a_checkpoint_is_told_and_counted),
 		cmocka_unit_test(kv__hot_value_that_is_too_large_is_said),
 		cmocka_unit_test(kv__dropped_packets_are_warned_of_when_they_are_many),
+		cmocka_unit_test(kv__packets_that_nobody_takes_are_counted),
 		cmocka_unit_test(kv__failed_pull_leaves_nothing_at_the_other_server),
 		cmocka_unit_test(
 			kv__flood_of_packets_does_not_hold_up_the_rest_and_a_broken_socket_ends_it),

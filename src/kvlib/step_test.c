@@ -133,6 +133,32 @@ static void kv__bounded_worker_is_so_many_steps_ahead(void **state)
 	end();
 }
 
+static void *late_step(void *arg)
+{
+	usleep(WAIT_MS * 1000);
+	ok(tally_kv_step(other, NULL));
+	return arg;
+}
+
+/* Who sleeps is told of it, though the step that is passed then is the one before. */
+static void kv__bounded_worker_goes_on_once_the_others_are_near(void **state)
+{
+	uint64_t step, begin_ns;
+	pthread_t thread;
+
+	(void)state;
+	begin(TALLY_KV_BOUNDED, 1);
+	ok(tally_kv_step(one, NULL));
+	ok(tally_kv_step(one, &step));
+	begin_ns = clock_ns();
+	assert_int_equal(pthread_create(&thread, NULL, late_step, NULL), 0);
+	ok(tally_kv_wait(one, step, 20000));
+	assert_true(clock_ns() - begin_ns < 15000 * 1000000ull);
+	pthread_join(thread, NULL);
+	ok(tally_kv_step(other, NULL));
+	end();
+}
+
 static void kv__asynchronous_step_waits_for_nobody(void **state)
 {
 	uint64_t step;
@@ -412,6 +438,7 @@ int main(void)
 		cmocka_unit_test(kv__step_holds_back_what_comes_after_it),
 		cmocka_unit_test(kv__step_outlives_the_server),
 		cmocka_unit_test(kv__bounded_worker_is_so_many_steps_ahead),
+		cmocka_unit_test(kv__bounded_worker_goes_on_once_the_others_are_near),
 		cmocka_unit_test(kv__asynchronous_step_waits_for_nobody),
 		cmocka_unit_test(kv__modes_that_cannot_be_are_refused),
 		cmocka_unit_test(kv__synchronous_pushes_have_a_bound),
