@@ -36,14 +36,12 @@ static void deal(struct tally_kv *kv, struct kv_work *work)
 			work->rank[i] = KV_COLD;
 		work->part[server->idx].count++;
 	}
-	for (uint32_t s = 0; s < kv->servers; s++)
-		work->part[s].map = kv->server[s].map.version;
-	pthread_rwlock_unlock(&kv->maps);
 	for (uint32_t s = 0; s < kv->servers; s++) {
-		work->part[s].first = at;
+		work->part[s].map = kv->server[s].map.version;
+		work->part[s].first = work->part[s].next = at;
 		at += work->part[s].count;
-		work->part[s].next = work->part[s].first;
 	}
+	pthread_rwlock_unlock(&kv->maps);
 	for (uint32_t i = 0; i < work->count; i++)
 		work->order[work->part[server_of(kv, work->key[i])].next++] = i;
 	for (uint32_t s = 0; s < kv->servers; s++) {
