@@ -255,6 +255,9 @@ static void kv__a_wait_for_a_pull_ends_no_epoch(void **state)
 	ok(tally_kv_test(kv, push, &done));
 	assert_int_equal(done, 0);
 	ok(tally_kv_wait(kv, push, -1)); /* but one for the push does, or nothing would */
+	pthread_mutex_lock(&kv->lock);
+	assert_int_equal(kv->awaited, 0); /* and then none does any more */
+	pthread_mutex_unlock(&kv->lock);
 	ok(tally_kv_close(kv));
 	fake_end(fake);
 	fake_age_us = age_us;
@@ -397,12 +400,13 @@ static void *many_pushes(void *arg)
 	return NULL;
 }
 
-/* Until somebody waits for room, and nothing moves any more: what is queued then. Who has room again may not run yet. */
-static size_t queued_when_full(struct tally_kv *kv)
+/* Until somebody waits for room, and nothing moves any more: what is queued then. Who has room again may not run yet:
+ * less than `least` is given more time. */
+static size_t queued_when_full(struct tally_kv *kv, size_t least)
 {
 	size_t bytes = 0;
 
-	for (uint32_t i = 0, same = 0; i < 2000 && same < 30; i++) {
+	for (uint32_t i = 0, same = 0; i < 2000 && (same < 30 || bytes < least); i++) {
 		size_t before = bytes;
 
 		usleep(10000);
@@ -428,10 +432,10 @@ static void kv__push_waits_once_its_queue_is_full(void **state)
 	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
 	pthread_mutex_lock(&fake->lock); /* nor does it answer */
 	assert_int_equal(pthread_create(&pusher, NULL, many_pushes, kv), 0);
-	bytes = queued_when_full(kv);
+	bytes = queued_when_full(kv, options.queue_bytes);
 	pthread_mutex_unlock(&fake->lock);
 	pthread_join(pusher, NULL);
-	assert_in_range(bytes, 8 * ROOM_PUSH_BYTES, options.queue_bytes);
+	assert_int_equal(bytes, options.queue_bytes); /* to the last byte */
 	ok(tally_kv_close(kv));
 	assert_true(fake_row(fake, 0) == ROOM_PUSHES * -4);
 	assert_true(fake_row(fake, FAKE_KEYS * FAKE_DIM - 1) == ROOM_PUSHES * 3);
@@ -561,7 +565,8 @@ static void kv__bad_arguments_are_named(void **state)
 	ok(tally_kv_close(kv));
 
 	failed(tally_kv_open(&none, "words", 0, &options), TALLY_ERR_ARGUMENT, "dim 0");
-	failed(tally_kv_open(&none, "words", 65, &options), TALLY_ERR_ARGUMENT, "dim 65");
+	failed(tally_kv_open(&none, "words", 65, &options), TALLY_ERR_ARGUMENT,
+	       "dim 65 is not in 1 to 64");
 	failed(tally_kv_open(&none, "", 1, &options), TALLY_ERR_ARGUMENT, "a table's name");
 	failed(tally_kv_open(&none, "my table", 1, &options), TALLY_ERR_ARGUMENT,
 	       "letters, digits");
@@ -601,7 +606,7 @@ static void kv__refusals_of_a_server_are_named(void **state)
 	struct fake *fake = fake_begin(FAKE_HOT, 10);
 	struct tally_kv_options options = options_of(fake->address, 0);
 	struct tally_kv *kv = NULL;
-	uint64_t key[] = { 1, 2 }, timestamp;
+	uint64_t key[] = { 1, 2 }, timestamp, later;
 	float value[2 * FAKE_DIM] = { 0 };
 
 	(void)state;
@@ -619,6 +624,11 @@ static void kv__refusals_of_a_server_are_named(void **state)
 	ok(tally_kv_pull(kv, key, value, 2, &timestamp));
 	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
 	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_pull(kv, key, value, 2, &timestamp)); /* fails first, and is asked last */
+	ok(tally_kv_pull(kv, key, value, 2, &later));
+	failed(tally_kv_wait(kv, later, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
+	ok(tally_kv_wait(kv, later, -1));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
 	ok(tally_kv_push(kv, key, value, 2, &timestamp));
 	ok(tally_kv_wait(kv, timestamp, -1));
 	/* A batch that is refused is missed by all after it. */
