@@ -215,6 +215,20 @@ static void fault__has_its_place_and_what_can_be_shown(void **state)
 	assert_string_equal(error, "F:2:6: '~?\? fghijklmnopqrstuvwxy...'");
 	line_fail(&line, line.end, line.end, "ends", "", error);
 	assert_string_equal(error, "F:2:31: ends");
+	assert_string_equal(files_show("~\x7f", 2).text, "~?");
+}
+
+static void fault__has_room_behind_a_long_name(void **state)
+{
+	char name[600];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	assert_int_equal(files_fail_at(error, name, 12, 34, "it is odd"), -1);
+	assert_string_equal(error + 300, ":12:34: it is odd");
+	assert_int_equal(files_fail(error, name, "it is odd"), -1);
+	assert_string_equal(error + 400, ": it is odd");
 }
 
 int main(void)
@@ -229,6 +243,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(line__of_what_cannot_be_read_is_none, begin, end),
 		cmocka_unit_test_setup_teardown(fault__has_its_place_and_what_can_be_shown, begin,
 						end),
+		cmocka_unit_test(fault__has_room_behind_a_long_name),
 	};
 
 	return cmocka_run_group_tests_name("files-line", tests, NULL, NULL);

@@ -235,6 +235,25 @@ static void engine__steps_are_the_same_sparse_and_dense(void **state)
 	}
 }
 
+/* It would clear a gradient where these rows have nothing, if it came there. */
+static void engine__a_step_of_few_columns_goes_to_them_alone(void **state)
+{
+	const struct glm_engine_options options = { .classes = 1 };
+	uint64_t starts[] = { 0, 1 };
+	uint32_t columns[] = { 3 }, row = 0;
+	float values[] = { 1.5f };
+	struct glm_share share = { starts, columns, values, COLUMNS };
+	struct glm_engine engine;
+
+	(void)state;
+	assert_int_equal(glm_engine_open(&engine, &share, &options), 0);
+	engine.gradient[3] = engine.gradient[5] = 1;
+	glm_engine_step(&engine, 0.1, &row, 1);
+	assert_true(engine.gradient[3] == 0 && engine.weight[3] < 0);
+	assert_true(engine.gradient[5] == 1 && engine.weight[5] == 0);
+	glm_engine_close(&engine);
+}
+
 static void engine__weights_that_are_no_numbers_are_told(void **state)
 {
 	static const struct glm_engine_options kinds[] = { { .classes = 1 },
@@ -306,6 +325,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(engine__edges_of_products),
 		cmocka_unit_test(engine__parts_of_2_31_are_beyond),
 		cmocka_unit_test(engine__steps_are_the_same_sparse_and_dense),
+		cmocka_unit_test(engine__a_step_of_few_columns_goes_to_them_alone),
 		cmocka_unit_test(engine__weights_that_are_no_numbers_are_told),
 		cmocka_unit_test(engine__that_is_zeroed_is_as_it_was_opened),
 	};

@@ -19,6 +19,7 @@ static struct {
 	struct exchange *none;
 	struct exchange_ops ops;
 	uint32_t aborts;
+	size_t summed;
 	int32_t times; /* all ranks have so many times what this one has; 0: nobody answers */
 	long pages, page_bytes;
 	bool has_no_memory;
@@ -45,6 +46,7 @@ void *__wrap_calloc(size_t count, size_t bytes)
 
 static int sum(struct exchange *exchange, int32_t *values, size_t count)
 {
+	t.summed = count;
 	for (size_t i = 0; i < count; i++)
 		values[i] *= t.times;
 	if (!t.times)
@@ -334,6 +336,7 @@ static void bytes__of_all_ranks_are_added_up(void **state)
 	t.train->engines[1].rows_read = 5;
 	assert_int_equal(glm_train_bytes(t.train, &read, &dense), 0);
 	assert_true(read == 3 * 0x1123fffe89abce00);
+	assert_int_equal(t.summed, 2 * 4); /* of two numbers 16 bits each */
 	assert_true(dense == 12 * (0x10003fffe0001 * t.data.shares[0].columns +
 				   5ull * t.data.shares[1].columns));
 	t.times = 0;

@@ -201,6 +201,23 @@ static void state__is_of_options_of_its_own(void **state)
 	free(bytes);
 }
 
+/* The number that stands for these options has always been this one. */
+static void state__of_an_earlier_version_is_taken(void **state)
+{
+	size_t count;
+	uint64_t *words = state_of(&plain, &count);
+	double first = t.data.classes[0];
+
+	(void)state;
+	assert_true(words[2] == 0x0af49ce97aee2f50);
+	free(words);
+	t.data.classes[0] = t.data.classes[1];
+	t.data.classes[1] = first;
+	words = state_of(&plain, &count);
+	assert_true(words[2] == 0x8bd5f1bbe2ba66a3);
+	free(words);
+}
+
 /* What the bits of a model do not depend on. */
 static void state__is_of_any_ranks_and_pieces(void **state)
 {
@@ -321,6 +338,7 @@ int main(void)
 		TEST(ranks__say_who_has_what_else),
 		TEST(ranks__say_how_many_rows_the_other_file_has),
 		TEST(state__is_of_options_of_its_own),
+		TEST(state__of_an_earlier_version_is_taken),
 		TEST(state__is_of_any_ranks_and_pieces),
 		TEST(state__is_whole_or_none),
 		TEST(options__have_their_bounds),

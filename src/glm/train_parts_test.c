@@ -8,16 +8,18 @@
 #include <cmocka.h>
 
 #include "glm/train_fixture.h"
+#include "glm/train_state.h"
 
 enum { SUM_US = 3000, DEPTH = 8 };
 
-/* Two ranks of which the other one has nothing; a sum takes SUM_US after its flush. */
+/* Two ranks of which the other one has nothing; a sum takes SUM_US, or so long for each of its lanes. */
 static struct {
 	struct exchange exchange;
 	uint64_t due_ns[DEPTH], begun, ended;
 	uint64_t most;    /* on their way at once */
 	uint64_t refused; /* the sum that cannot be begun, from 1; 0: none */
-	bool fails;
+	uint32_t lane_us;
+	bool fails, cannot_flush;
 } slow;
 
 static uint64_t now_ns(void)
@@ -36,8 +38,8 @@ static int slow_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 
 static int slow_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes, uint32_t count)
 {
-	(void)lanes, (void)count;
-	slow.due_ns[slot] = now_ns() + SUM_US * 1000ull;
+	(void)lanes;
+	slow.due_ns[slot] = now_ns() + (slow.lane_us ? slow.lane_us * count : SUM_US) * 1000ull;
 	slow.begun++;
 	if (slow.begun == slow.refused) {
 		snprintf(exchange->error, sizeof(exchange->error), "it cannot begin");
@@ -50,8 +52,8 @@ static int slow_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes, 
 
 static int slow_flush(struct exchange *exchange)
 {
-	(void)exchange;
-	return 0;
+	snprintf(exchange->error, sizeof(exchange->error), "it cannot flush");
+	return slow.cannot_flush ? -1 : 0;
 }
 
 static enum exchange_state slow_end(struct exchange *exchange, uint32_t slot, bool is_wait)
@@ -211,6 +213,33 @@ static void epoch__fails_where_a_sum_cannot_be_begun(void **state)
 	}
 }
 
+/* One on its way at once: the thread finds nothing more to do, and flushes what waits. */
+static void epoch__fails_where_what_waits_cannot_be_flushed(void **state)
+{
+	struct slow_training training;
+
+	(void)state;
+	training_open(&training, 64, 32, 1);
+	slow.cannot_flush = true;
+	assert_int_equal(glm_train_epoch(training.train, NULL, NULL), -1);
+	assert_string_equal(glm_train_error(training.train), "it cannot flush");
+	training_close(&training);
+}
+
+/* Of 32, 16 and 8 rows: all of a mini-batch are on their way at once, and small ones are back sooner. */
+static void epoch__takes_micro_batches_that_are_quicker(void **state)
+{
+	struct slow_training training;
+
+	(void)state;
+	training_open(&training, 800, 32, 0);
+	training.train->micro = 0;
+	slow.lane_us = 2000;
+	assert_int_equal(glm_train_epoch(training.train, NULL, NULL), 0);
+	assert_true(glm_train_micro(training.train) < 32);
+	training_close(&training);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +247,8 @@ int main(void)
 		cmocka_unit_test(parts__have_the_sums_of_the_rows_that_there_are),
 		cmocka_unit_test(parts__overlap_as_deep_as_was_asked_for),
 		cmocka_unit_test(epoch__fails_where_a_sum_cannot_be_begun),
+		cmocka_unit_test(epoch__fails_where_what_waits_cannot_be_flushed),
+		cmocka_unit_test(epoch__takes_micro_batches_that_are_quicker),
 	};
 
 	return cmocka_run_group_tests_name("glm-train-parts", tests, NULL, NULL);
