@@ -68,7 +68,7 @@ static struct loss loss_of(const struct ps_table *table, uint64_t number,
 		loss.bytes += found.bytes;
 		loss.batches += found.batches;
 		loss.epochs += found.epochs;
-		if (log != number + 1 || had.bytes < has->bytes)
+		if (log != number + 1 || !had.bytes || had.bytes < has->bytes)
 			continue;
 		/* It knows better than what can be found. */
 		loss.bytes = had.bytes - has->bytes + found.bytes;

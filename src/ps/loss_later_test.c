@@ -85,10 +85,32 @@ static void loss__in_front_of_later_logs_is_all_that_they_had_too(void **unused)
 		assert_false(is_there(number, "log"));
 }
 
+/* The one behind both says nothing of the first of them. */
+static void loss__of_two_logs_that_are_not_there_is_at_least_what_is(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	char said[128], path[96];
+
+	(void)unused;
+	lives(&options);
+	for (uint64_t number = 2; number; number--) {
+		name_of(number, "log", path);
+		assert_int_equal(unlink(path), 0);
+	}
+	refused_with(&options, path);
+	snprintf(said, sizeof(said),
+		 ": at least 0 batches and 0 epochs of hot keys, about %llu bytes, were ",
+		 (unsigned long long)bytes_of(3));
+	if (!strstr(error, said))
+		fail_msg("\"%s\" does not say \"%s\"", error, said);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(loss__in_front_of_later_logs_is_all_that_they_had_too,
+					  files_remove),
+		cmocka_unit_test_teardown(loss__of_two_logs_that_are_not_there_is_at_least_what_is,
 					  files_remove),
 	};
 
