@@ -164,43 +164,78 @@ static void kv__push_that_nothing_comes_of_is_named_while_pulls_go_on(void **sta
 	fake_end(fake);
 }
 
-/* By hand, for that takes a name with two addresses: the first one's host takes the connection, and says nothing. */
-static void kv__silent_address_is_left_for_the_next(void **state)
-{
-	struct tally_kv *kv = calloc(1, sizeof(*kv) + sizeof(kv->server[0]));
-	struct worker_kv *core = malloc(worker_kv_bytes(1));
-	const struct worker_kv_config config = { .deadline_ns = 60000000000, .servers = 1 };
-	struct kv_server *server = &kv->server[0];
-	struct conn_address silent, other;
-	int silent_fd, other_fd;
+/* A server of two addresses, by hand, for else that takes a name with two. */
+struct two {
+	struct tally_kv *kv;
+	struct kv_server *server;
+	struct worker_kv *core;
+	struct conn_address first, other;
+	int first_fd, other_fd;
+};
 
-	(void)state;
-	assert_int_equal(conn_resolve("127.0.0.1:0", 0, &silent), 0);
-	assert_int_equal(conn_resolve("127.0.0.1:0", 0, &other), 0);
-	silent_fd = conn_listen(&silent);
-	other_fd = conn_listen(&other);
-	assert_true(silent_fd >= 0 && other_fd >= 0);
+static void two_begin(struct two *two)
+{
+	const struct worker_kv_config config = { .deadline_ns = 60000000000, .servers = 1 };
+	struct tally_kv *kv = calloc(1, sizeof(*kv) + sizeof(kv->server[0]));
+
+	assert_int_equal(conn_resolve("127.0.0.1:0", 0, &two->first), 0);
+	assert_int_equal(conn_resolve("127.0.0.1:0", 0, &two->other), 0);
+	two->first_fd = conn_listen(&two->first);
+	two->other_fd = conn_listen(&two->other);
+	assert_true(two->first_fd >= 0 && two->other_fd >= 0);
 	kv->servers = kv->workers = 1;
 	kv->incarnation = 1;
 	strcpy(kv->who.job, "test");
 	kv->now_ns = clock_ns();
-	worker_kv_init(core, &config, kv->now_ns);
-	kv->core = core;
-	kv_server_init(server, kv, 0);
-	server->at = silent;
-	server->at.others[0] = other.socket;
-	server->at.others_count = 1;
-	kv_server_turn(server);
-	assert_int_equal(core->server->state, WORKER_KV_HELLO);
-	kv->now_ns += 6000000000;
-	kv_server_turn(server);
-	assert_int_equal(core->server->state, WORKER_KV_IDLE);
-	assert_memory_equal(&server->at.socket, &other.socket, other.bytes);
-	kv_server_fini(server);
-	free(core);
-	free(kv);
-	close(silent_fd);
-	close(other_fd);
+	two->kv = kv;
+	two->core = malloc(worker_kv_bytes(1));
+	worker_kv_init(two->core, &config, kv->now_ns);
+	kv->core = two->core;
+	two->server = &kv->server[0];
+	kv_server_init(two->server, kv, 0);
+	two->server->at = two->first;
+	two->server->at.others[0] = two->other.socket;
+	two->server->at.others_count = 1;
+	kv_server_turn(two->server);
+	assert_int_equal(two->core->server->state, WORKER_KV_HELLO);
+}
+
+/* The first address is left for the other. */
+static void two_end(struct two *two)
+{
+	assert_int_equal(two->core->server->state, WORKER_KV_IDLE);
+	assert_memory_equal(&two->server->at.socket, &two->other.socket, two->other.bytes);
+	kv_server_fini(two->server);
+	free(two->core);
+	free(two->kv);
+	close(two->first_fd);
+	close(two->other_fd);
+}
+
+/* The first one's host takes the connection, and says nothing. */
+static void kv__silent_address_is_left_for_the_next(void **state)
+{
+	struct two two;
+
+	(void)state;
+	two_begin(&two);
+	two.kv->now_ns += 6000000000;
+	kv_server_turn(two.server);
+	two_end(&two);
+}
+
+/* That it has ended shows in what is written, before anything is read. */
+static void kv__address_that_ends_at_once_is_left_for_the_next(void **state)
+{
+	const struct kv_message alive = { .type = KV_ALIVE };
+	struct two two;
+
+	(void)state;
+	two_begin(&two);
+	assert_int_equal(shutdown(two.server->stream.fd, SHUT_WR), 0);
+	kv_say(two.server, &alive);
+	kv_server_flush(two.server);
+	two_end(&two);
 }
 
 /* Its first WELCOME comes when a later HELLO has been said, and so does each. */
@@ -442,6 +477,7 @@ int main(void)
 		cmocka_unit_test(kv__pull_is_waited_for_since_its_server_is_back),
 		cmocka_unit_test(kv__push_that_nothing_comes_of_is_named_while_pulls_go_on),
 		cmocka_unit_test(kv__silent_address_is_left_for_the_next),
+		cmocka_unit_test(kv__address_that_ends_at_once_is_left_for_the_next),
 		cmocka_unit_test(kv__path_that_is_slower_than_the_hellos_opens),
 		cmocka_unit_test(kv__hot_value_that_is_too_large_is_said),
 		cmocka_unit_test(kv__dropped_packets_are_warned_of_when_they_are_many),

@@ -42,7 +42,7 @@ void kv_server_flush(struct kv_server *server)
 	int error = worker_kv_is_there(server->core) ? kv_stream_flush(&server->stream) : 0;
 
 	if (error)
-		kv_server_lose(server, WORKER_KV_HERE, strerror(-error));
+		kv_server_lose(server, WORKER_KV_ENDED, strerror(-error));
 }
 
 static void said(struct kv_server *server, int error)
