@@ -584,14 +584,15 @@ static void server__says_why_a_port_cannot_be_had(void **state)
 /* 1 GiB: a byte more than any kernel gives. */
 static void server__says_once_that_windows_shrink_to_the_receive_buffer(void **state)
 {
+	char name[64], line[64];
 	struct server_options options = {
-		.log = book_log, .local_name = "shrink", .shards = 3, .receive_bytes = 1u << 30
+		.log = book_log, .local_name = name, .shards = 3, .receive_bytes = 1u << 30
 	};
 	struct server *server;
-	char line[64];
 	const char *at;
 
 	(void)state;
+	snprintf(name, sizeof(name), "shrink-%d", (int)getpid());
 	book.text[0] = 0;
 	assert_int_equal(server_open(&server, &options), 0);
 	snprintf(line, sizeof(line), "%d receive buffer: ", SERVER_INFO); /* which tallyd shows */
