@@ -51,6 +51,7 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
 	struct worker_op worker_op = { .hash = map_descriptor_hash(&op->descriptor),
 				       .count = op->count,
+				       .shape = { 1, 1 },
 				       .lane_op = WIRE_ADD,
 				       .is_scaled = is_float(endpoint, op) && op->count };
 	struct worker_event event = { .type = WORKER_SUBMIT, .op = &worker_op };
@@ -60,8 +61,9 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 		return -EINVAL;
 	if (endpoint->latency)
 		return submit_latency(endpoint, op);
-	worker_op.stream = op->stream < 0 ? worker_stream_of(&endpoint->worker, op->count)
-					  : (enum map_stream)op->stream;
+	worker_op.stream = op->stream < 0
+				   ? worker_stream_of(&endpoint->worker, worker_op.shape, op->count)
+				   : (enum map_stream)op->stream;
 	if (!worker_has_room(&endpoint->worker, worker_op.stream) || endpoint->ops_free_count == 0)
 		return -EAGAIN;
 	worker_op.cookie = op_keep(endpoint, op);

@@ -301,7 +301,8 @@ static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work
 	if (!work->op.count || comm->latency_slots)
 		return MAP_EXPRESS;
 	if (work->stream == TALLY_STREAM_AUTO)
-		return worker_stream_of(endpoint_worker(comm->endpoint), work->op.count);
+		return worker_stream_of(endpoint_worker(comm->endpoint), (struct map_shape){ 1, 1 },
+					work->op.count);
 	return work->stream == TALLY_STREAM_EXPRESS ? MAP_EXPRESS : MAP_BULK;
 }
 

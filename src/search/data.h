@@ -12,6 +12,7 @@
 #ifndef SEARCH_DATA_H
 #define SEARCH_DATA_H
 
+#include "core/shared/map.h"
 #include "search/bfs.h"
 
 enum {
@@ -47,8 +48,9 @@ struct data_config {
 	bool has_reboots; /* a switch may lose its memory, and is then of no life until the next */
 	uint32_t ops_count;
 	struct data_op ops[DATA_OPS];
-	uint32_t express;              /* bit o: operation o takes the express stream */
-	uint32_t sticky[DATA_WORKERS]; /* bit c: this worker's DATA of chunk c sets NONFINITE */
+	struct map_shape shape[DATA_OPS]; /* of zeros: an element is a lane */
+	uint32_t express;                 /* bit o: operation o takes the express stream */
+	uint32_t sticky[DATA_WORKERS];    /* bit c: this worker's DATA of chunk c sets NONFINITE */
 	bool is_fifo;
 	uint32_t first_seq; /* seqs start after this one (and slots' phases at it): near the wrap */
 	/* Packets that can do nothing more as the rules are leave the set at once; else they stay as long as
@@ -62,7 +64,7 @@ struct data_config {
 	bool has_windows;
 };
 
-/* The elements that a packet of the model carries. */
+/* The lanes that a packet of the model carries. */
 enum { DATA_LANES = 8 };
 
 void data_model(struct bfs_model *model, const void *config);

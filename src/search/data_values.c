@@ -36,9 +36,23 @@ uint32_t exponent_max(const struct data_config *config, uint32_t chunk)
 	return max;
 }
 
+static struct map_shape op_shape(const struct data_config *config, uint32_t op)
+{
+	const struct map_shape one = { 1, 1 };
+
+	return config->shape[op].lanes ? config->shape[op] : one;
+}
+
 uint32_t op_chunks(const struct data_config *config, uint32_t op)
 {
-	return (uint32_t)map_chunks(config->ops[op].elements, DATA_LANES);
+	uint32_t full = map_full(op_shape(config, op), DATA_LANES);
+
+	return (uint32_t)map_chunks(config->ops[op].elements, full);
+}
+
+uint32_t chunk_lanes(const struct data_config *config, const struct worker_chunk *chunk)
+{
+	return map_lanes(op_shape(config, (uint32_t)chunk->cookie), chunk->elements);
 }
 
 uint32_t op_first_chunk(const struct data_config *config, uint32_t op)
@@ -52,8 +66,10 @@ uint32_t op_first_chunk(const struct data_config *config, uint32_t op)
 
 uint32_t chunk_number(const struct data_config *config, const struct worker_chunk *chunk)
 {
-	return op_first_chunk(config, (uint32_t)chunk->cookie) +
-	       (uint32_t)(chunk->first / DATA_LANES);
+	uint32_t op = (uint32_t)chunk->cookie;
+
+	return op_first_chunk(config, op) +
+	       (uint32_t)(chunk->first / map_full(op_shape(config, op), DATA_LANES));
 }
 
 static uint64_t op_hash(uint32_t op)
@@ -66,6 +82,7 @@ struct worker_op op_make(const struct data_config *config, uint32_t op)
 	return (struct worker_op){ .hash = op_hash(op),
 				   .count = config->ops[op].elements,
 				   .cookie = op,
+				   .shape = op_shape(config, op),
 				   .stream = config->express >> op & 1 ? MAP_EXPRESS : MAP_BULK,
 				   .is_scaled = config->ops[op].is_scaled };
 }

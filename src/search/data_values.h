@@ -16,6 +16,8 @@ uint32_t exponent_max(const struct data_config *config, uint32_t chunk);
 
 struct worker_op op_make(const struct data_config *config, uint32_t op);
 uint32_t op_chunks(const struct data_config *config, uint32_t op);
+/* The lanes that the chunk fills, without padding. */
+uint32_t chunk_lanes(const struct data_config *config, const struct worker_chunk *chunk);
 uint32_t op_first_chunk(const struct data_config *config, uint32_t op);
 uint32_t chunk_number(const struct data_config *config, const struct worker_chunk *chunk);
 /* The chunk that a tag stands for, for people; -1: none. */

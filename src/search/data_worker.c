@@ -51,7 +51,8 @@ static void ops_load(const struct worker_state *from, struct scratch *scratch)
 			(struct worker_op_state){ .op = op,
 						  .first = stream->chunks,
 						  .chunks = op_chunks(world.config, i),
-						  .done = from->done[i] };
+						  .done = from->done[i],
+						  .full = map_full(op.shape, DATA_LANES) };
 		stream->chunks += op_chunks(world.config, i);
 	}
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)
@@ -145,7 +146,7 @@ static void worker_build(uint32_t worker, uint32_t cell, const struct worker_act
 		packet.wire.exponent =
 			(uint16_t)exponent_of(worker, chunk_number(world.config, &actions->ahead));
 	if (round != WIRE_EXPONENT)
-		for (uint32_t i = 0; i < actions->chunk.elements; i++)
+		for (uint32_t i = 0; i < chunk_lanes(world.config, &actions->chunk); i++)
 			packet.lane[i] = value_of(worker, chunk, round, i);
 	if (round == WIRE_DATA && world.config->sticky[worker] >> chunk & 1)
 		packet.wire.flags |= WIRE_NONFINITE;
@@ -164,7 +165,7 @@ static void worker_store(const struct worker_actions *actions, const struct pack
 	uint8_t before = actions->stored_round == WIRE_DETAIL ? 1 : 0;
 	uint32_t op = (uint32_t)actions->stored.cookie;
 
-	for (uint32_t i = 0; i < actions->stored.elements; i++)
+	for (uint32_t i = 0; i < chunk_lanes(world.config, &actions->stored); i++)
 		if (packet->lane[i] != value_sum(world.config, chunk, actions->stored_round, i))
 			step_broken(step, "SUM: what is stored is not the sum over all workers");
 	if (to->stored[chunk] != before)

@@ -44,6 +44,11 @@ static const struct search_row rows[] = {
 	ROW("n=2, operations without elements in 2 slots and express, set", 0,
 		.workers = 2, .pool = 2, .generations = 1,
 		OPS({ 0, true }, { 0, false }, { 8, true }), .express = 0x1),
+	/* An element is two lanes or three, or two elements share one. */
+	ROW("n=2, elements of 2 lanes, of 3, and 2 in a lane, set", 0,
+		.workers = 2, .pool = 1, .generations = 1,
+		OPS({ 5, true }, { 19, true }, { 3, false }), .shape = { { 1, 2 }, { 2, 1 }, { 1, 3 } },
+		.sticky = { 0x1, 0x8 }),
 	/* More operations than a worker keeps, in both streams. */
 	ROW("n=2, more operations than are kept, express and bulk, set", 0,
 		.workers = 2, .pool = 1, .ring = 1, .generations = 1,

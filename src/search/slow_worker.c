@@ -8,11 +8,37 @@ struct chunk {
 	uint32_t op, index;
 };
 
+/* R-MAP-5: how many elements fit a packet. */
+static uint32_t full_of(uint32_t op)
+{
+	const struct map_shape *shape = &world.config->shape[op];
+	uint32_t full = 0;
+
+	if (!shape->lanes)
+		return DATA_LANES;
+	for (uint32_t lanes = shape->lanes; lanes <= DATA_LANES; lanes += shape->lanes)
+		full += shape->elements;
+	return full;
+}
+
+static uint32_t elements_of(const struct chunk *chunk)
+{
+	uint32_t full = full_of(chunk->op);
+	uint32_t left = world.config->ops[chunk->op].elements - chunk->index * full;
+
+	return left < full ? left : full;
+}
+
 static uint32_t lanes_of(const struct chunk *chunk)
 {
-	uint32_t left = world.config->ops[chunk->op].elements - chunk->index * DATA_LANES;
+	const struct map_shape *shape = &world.config->shape[chunk->op];
+	uint32_t lanes = elements_of(chunk);
 
-	return left < DATA_LANES ? left : DATA_LANES;
+	if (shape->lanes > 1)
+		lanes *= shape->lanes;
+	if (shape->elements > 1)
+		lanes = lanes / shape->elements + (lanes % shape->elements != 0);
+	return (lanes + 3) / 4 * 4;
 }
 
 static bool is_scaled(const struct chunk *chunk)
@@ -39,7 +65,8 @@ static struct chunk chunk_at(const struct worker_state *state, const struct slow
 
 	for (; chunk.op < state->submitted; chunk.op++) {
 		uint32_t elements = world.config->ops[chunk.op].elements;
-		uint32_t chunks = elements ? (elements + DATA_LANES - 1) / DATA_LANES : 1;
+		uint32_t full = full_of(chunk.op);
+		uint32_t chunks = elements ? (elements + full - 1) / full : 1;
 		bool is_express = world.config->express >> chunk.op & 1;
 
 		if (is_express != (event->stream == MAP_EXPRESS))
@@ -66,8 +93,8 @@ static uint32_t tag_of(const struct chunk *chunk)
 static struct worker_chunk told(const struct chunk *chunk)
 {
 	return (struct worker_chunk){ .cookie = chunk->op,
-				      .first = (uint64_t)chunk->index * DATA_LANES,
-				      .elements = lanes_of(chunk) };
+				      .first = (uint64_t)chunk->index * full_of(chunk->op),
+				      .elements = elements_of(chunk) };
 }
 
 static void build(const struct worker_state *state, const struct slow_event *event,
@@ -82,8 +109,8 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 	want->build = true;
 	want->chunk = told(&chunk);
 	want->build_scale = was->scale;
-	if (round == WIRE_DATA && is_scaled(&chunk)) /* R-NUM-2 */
-		want->build_scale = governing < 254 ? governing : 254;
+	if (round == WIRE_DATA && is_scaled(&chunk)) /* R-WK-8 */
+		want->build_scale = governing;
 	if (ahead.op < world.config->ops_count && is_scaled(&ahead)) {
 		want->look = WORKER_AHEAD_SCAN;
 		want->ahead = told(&ahead);
@@ -91,17 +118,16 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 		want->look = ahead.op < world.config->ops_count ? WORKER_AHEAD_ZERO
 								: WORKER_AHEAD_UNKNOWN;
 	}
-	want->header = (struct wire){
-		.type = WIRE_UPDATE,
-		.flags = (uint8_t)round,
-		.job = (uint16_t)world.parent[event->worker],
-		.generation = GENERATION + state->life,
-		.seq = was->seq + 1,
-		.slot = (uint16_t)event->slot,
-		.child = (uint16_t)world.child[event->worker],
-		.lanes = (uint16_t)(round == WIRE_EXPONENT ? 0 : (lanes_of(&chunk) + 3) / 4 * 4),
-		.tag = tag_of(&chunk)
-	};
+	want->header =
+		(struct wire){ .type = WIRE_UPDATE,
+			       .flags = (uint8_t)round,
+			       .job = (uint16_t)world.parent[event->worker],
+			       .generation = GENERATION + state->life,
+			       .seq = was->seq + 1,
+			       .slot = (uint16_t)event->slot,
+			       .child = (uint16_t)world.child[event->worker],
+			       .lanes = (uint16_t)(round == WIRE_EXPONENT ? 0 : lanes_of(&chunk)),
+			       .tag = tag_of(&chunk) };
 }
 
 static bool fits(const struct worker_state *state, const struct slow_event *event,

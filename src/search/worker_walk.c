@@ -53,12 +53,24 @@ static uint64_t near_bound(uint32_t below)
 
 /* ---- what happens ---- */
 
+/* One that fits a packet. */
+static struct map_shape drawn_shape(void)
+{
+	static const struct map_shape shapes[] = { { 1, 1 }, { 2, 1 }, { 1, 2 },
+						   { 1, 3 }, { 4, 1 }, { 1, 10 } };
+	struct map_shape shape = shapes[draw(6)];
+
+	return map_full(shape, worker.lanes) ? shape : shapes[0];
+}
+
 /* What it says then of all that might come next. */
 static void record_look(void)
 {
 	uint64_t count = rng_log(&rng, 1, (uint64_t)1 << 60) - 1;
+	struct map_shape shape = drawn_shape();
 
-	record_also(" ; %llu %u %u %u", (unsigned long long)count, worker_stream_of(&worker, count),
+	record_also(" ; %llu %u %u %u %u %u", (unsigned long long)count, shape.elements,
+		    shape.lanes, worker_stream_of(&worker, shape, count),
 		    worker_has_room(&worker, MAP_EXPRESS), worker_has_room(&worker, MAP_BULK));
 	for (uint32_t shard = 0; shard < worker.map.shards; shard++) {
 		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++) {
@@ -85,17 +97,23 @@ static void happens(const struct worker_event *event)
 /* Recorded as it was drawn: core's numbers could be too narrow. */
 static struct worker_op drawn_op(const char *what, enum map_stream stream, uint64_t chunks)
 {
+	const struct map_shape one = { 1, 1 };
 	uint64_t hash = rng_next(&rng), cookie = rng_next(&rng);
-	uint64_t elements = chunks ? chunks * worker.lanes - draw(worker.lanes) : 0;
 	struct worker_op op = { .hash = hash,
-				.count = elements,
 				.cookie = cookie,
+				.shape = drawn_shape(),
 				.stream = stream,
 				.lane_op = (enum wire_op)(draw(2) ? 0 : draw(WIRE_OP_END)),
 				.is_scaled = draw(2) };
+	uint32_t full;
 
-	record("%s %u %llu %llu %llu %u %u", what, stream, (unsigned long long)hash,
-	       (unsigned long long)elements, (unsigned long long)cookie, op.lane_op, op.is_scaled);
+	if (chunks > UINT64_MAX / map_full(op.shape, worker.lanes))
+		op.shape = one; /* or no count says so many */
+	full = map_full(op.shape, worker.lanes);
+	op.count = chunks ? chunks * full - draw(full) : 0;
+	record("%s %u %llu %llu %llu %u %u %u %u", what, stream, (unsigned long long)hash,
+	       (unsigned long long)op.count, (unsigned long long)cookie, op.lane_op, op.is_scaled,
+	       op.shape.elements, op.shape.lanes);
 	return op;
 }
 
@@ -243,7 +261,11 @@ static void begin_late(enum map_stream which)
 	stream->tail = op + 1;
 	stream->chunks = chunks + more;
 	stream->ops[op % OPS_MAX] = (struct worker_op_state){
-		.op = under_way, .first = chunks - before, .chunks = before + more, .done = before
+		.op = under_way,
+		.first = chunks - before,
+		.chunks = before + more,
+		.done = before,
+		.full = map_full(under_way.shape, worker.lanes),
 	};
 	for (uint32_t shard = 0; shard < worker.map.shards; shard++)
 		worker.shards[shard].next[which] = groups * stays;

@@ -30,16 +30,26 @@ class Slot:
         self.seq = seq
 
 
+def full_of(lanes, together, each):
+    """The elements of a full packet."""
+    return lanes // each * together
+
+
 class Operation:
-    def __init__(self, lanes, first, count, numbers):
-        self.hash, self.count, self.cookie, self.lane_op, self.is_scaled = numbers
-        self.first, self.done, self.lanes = first, 0, lanes
-        self.chunks = count
+    def __init__(self, lanes, first, numbers):
+        self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, *shape = numbers
+        self.first, self.done, self.shape = first, 0, shape
+        self.full = full_of(lanes, *shape)
+        self.chunks = max(1, -(-self.count // self.full))  # R-MAP-5
 
     def told(self, chunk):
         """Cookie, first element and how many elements."""
-        first = (chunk - self.first) * self.lanes
-        return self.cookie, first, min(self.lanes, self.count - first)
+        first = (chunk - self.first) * self.full
+        return self.cookie, first, min(self.full, self.count - first)
+
+    def lanes_of(self, elements):
+        together, lanes = self.shape
+        return -(-(-(-elements // together) * lanes) // 4) * 4
 
 
 class Stream:
@@ -91,9 +101,9 @@ class Worker:
             shard.next[which] = k
 
     def take(self, which, numbers):
-        stream, count = self.streams[which], max(1, -(-numbers[1] // self.lanes))  # R-MAP-5
-        stream.ops.append(Operation(self.lanes, stream.chunks, count, numbers))
-        stream.chunks += count
+        stream = self.streams[which]
+        stream.ops.append(Operation(self.lanes, stream.chunks, numbers))
+        stream.chunks += stream.ops[-1].chunks
 
     def submit(self, which, *numbers):
         *numbers, actions, header, look = numbers
@@ -126,11 +136,11 @@ class Worker:
         if want["look"] == AHEAD_SCAN:
             want["ahead_cookie"], want["ahead_first"], want["ahead_elements"] = ahead_op.told(ahead)
         if kind == wire.DATA and op.is_scaled:
-            slot.scale = min(slot.governing, 254)  # R-NUM-2
+            slot.scale = slot.governing
         slot.seq = slot.seq + 1 & wire.MASK32
         slot.is_waiting, slot.is_probed, slot.is_resent = True, False, False
         slot.kind = kind | (op.lane_op << 2 if kind == wire.DATA else 0)
-        slot.lanes = 0 if kind == wire.EXPONENT else -(-told[2] // 4) * 4
+        slot.lanes = 0 if kind == wire.EXPONENT else op.lanes_of(told[2])
         slot.tag = wire.tag_of(op.hash, slot.chunk - op.first)
         want.update(build=True, build_scale=slot.scale, header={
             "type": wire.UPDATE, "flags": slot.kind, "lanes": slot.lanes, "tag": slot.tag,
@@ -207,8 +217,9 @@ class Worker:
         expect("R-WK-1: " + " ".join(HEADER), header, [want.get("header", {}).get(name, 0) for name in HEADER])
         self.look(*look)
 
-    def look(self, count, which, *found):
-        expect("R-MAP-2: the stream of so many elements", which, EXPRESS if count <= EXPRESS_CHUNKS * self.lanes else BULK)
+    def look(self, count, together, each, which, *found):
+        express = EXPRESS_CHUNKS * full_of(self.lanes, together, each)
+        expect("R-MAP-2: the stream of so many elements", which, EXPRESS if count <= express else BULK)
         expect("R-WK-11: room for an operation", found[:2], tuple(len(stream.ops) < KEPT for stream in self.streams))
         wanted = []
         for at, shard in enumerate(self.shards):

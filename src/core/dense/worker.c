@@ -2,8 +2,6 @@
 /* worker.c - see worker.h. Rules R-WK-1 to R-WK-12 of docs/protocol.md. */
 #include "core/dense/worker.h"
 
-enum { EXPONENT_MAX = 254 }; /* the largest finite float32's; a broken peer may say more */
-
 static struct worker_slot *slot_at(const struct worker *worker, uint32_t shard, uint32_t slot)
 {
 	return &worker->slot[(uint64_t)shard * worker->slots + slot];
@@ -62,9 +60,12 @@ bool worker_has_room(const struct worker *worker, enum map_stream stream)
 	return worker->stream[stream].tail - worker->stream[stream].head < worker->ops_max;
 }
 
-enum map_stream worker_stream_of(const struct worker *worker, uint64_t count)
+enum map_stream worker_stream_of(const struct worker *worker, struct map_shape shape,
+				 uint64_t count)
 {
-	return map_chunks(count, worker->lanes) <= MAP_EXPRESS_CHUNKS ? MAP_EXPRESS : MAP_BULK;
+	uint64_t chunks = map_chunks(count, map_full(shape, worker->lanes));
+
+	return chunks <= MAP_EXPRESS_CHUNKS ? MAP_EXPRESS : MAP_BULK;
 }
 
 /* R-WK-7: the pair's next chunk and no other. R-WK-2: its slot waits for nothing. */
@@ -84,25 +85,27 @@ static void submit(struct worker *worker, const struct worker_op *op)
 {
 	struct worker_stream *stream = &worker->stream[op->stream];
 	struct worker_op_state *state = op_at(worker, op->stream, stream->tail);
+	uint32_t full = map_full(op->shape, worker->lanes);
 
 	CORE_ASSERT(worker_has_room(worker, op->stream));
+	CORE_ASSERT(full);
 	*state = (struct worker_op_state){ .op = *op,
 					   .first = stream->chunks,
-					   .chunks = map_chunks(op->count, worker->lanes) };
+					   .chunks = map_chunks(op->count, full),
+					   .full = full };
 	stream->chunks += state->chunks;
 	stream->tail++;
 }
 
 /* The elements of the stream's chunk, for the caller to find. */
-static struct worker_chunk chunk_of(const struct worker *worker,
-				    const struct worker_op_state *state, uint64_t chunk)
+static struct worker_chunk chunk_of(const struct worker_op_state *state, uint64_t chunk)
 {
 	uint64_t index = chunk - state->first;
 
 	return (struct worker_chunk){
 		.cookie = state->op.cookie,
-		.first = index * worker->lanes,
-		.elements = map_chunk_elements(state->op.count, worker->lanes, index),
+		.first = index * state->full,
+		.elements = map_chunk_elements(state->op.count, state->full, index),
 	};
 }
 
@@ -124,7 +127,7 @@ static void look_ahead(const struct worker *worker, uint32_t shard, enum map_str
 		return;
 	}
 	actions->look = WORKER_AHEAD_SCAN;
-	actions->ahead = chunk_of(worker, state, chunk);
+	actions->ahead = chunk_of(state, chunk);
 }
 
 /* R-WK-1: the slot's next round, composed once; R-WIRE-9: with the next seq, whatever operation it is of. */
@@ -136,15 +139,15 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 	const struct worker_op_state *state = op_at(worker, stream, slot->op);
 	uint64_t chunk = map_chunk(&worker->map, stream, shard, slot->k);
 	uint32_t lane_op = round == WIRE_DATA ? state->op.lane_op : WIRE_ADD;
-	uint32_t step = WIRE_LANES_STEP;
+	uint32_t step = WIRE_LANES_STEP, lanes;
 
 	actions->build = true;
 	actions->slot = index;
-	actions->chunk = chunk_of(worker, state, chunk);
+	actions->chunk = chunk_of(state, chunk);
 	look_ahead(worker, shard, stream,
 		   round == WIRE_EXPONENT ? slot->k : slot->k + worker->map.pool[stream], actions);
 	if (round == WIRE_DATA && state->op.is_scaled)
-		slot->scale = slot->governing < EXPONENT_MAX ? slot->governing : EXPONENT_MAX;
+		slot->scale = slot->governing;
 	actions->build_scale = slot->scale;
 
 	slot->seq++;
@@ -153,9 +156,8 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 	slot->is_resent = 0;
 	slot->flags = (uint8_t)((uint32_t)round | lane_op << WIRE_OP_SHIFT);
 	slot->tag = map_tag(state->op.hash, chunk - state->first);
-	slot->lanes = (uint16_t)((actions->chunk.elements + step - 1) / step * step);
-	if (round == WIRE_EXPONENT)
-		slot->lanes = 0;
+	lanes = round == WIRE_EXPONENT ? 0 : map_lanes(state->op.shape, actions->chunk.elements);
+	slot->lanes = (uint16_t)((lanes + step - 1) / step * step);
 	actions->header = (struct wire){ .type = WIRE_UPDATE,
 					 .flags = slot->flags,
 					 .job = worker->shards[shard].job,
@@ -235,7 +237,7 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	actions->store = true;
 	actions->stored_round = round;
 	actions->stored_scale = slot->scale;
-	actions->stored = chunk_of(worker, state, map_chunk(&worker->map, stream, shard, slot->k));
+	actions->stored = chunk_of(state, map_chunk(&worker->map, stream, shard, slot->k));
 	if (round == WIRE_DATA && is_sum && packet->flags & WIRE_STICKY_MASK) { /* R-WK-10 */
 		actions->is_amended_later = true;
 		build(worker, shard, packet->slot, WIRE_DETAIL, actions);

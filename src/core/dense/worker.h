@@ -15,9 +15,10 @@
 
 /* An operation as the caller submits it. */
 struct worker_op {
-	uint64_t hash;   /* map_descriptor_hash */
-	uint64_t count;  /* elements; 0: a barrier, one chunk of no lanes */
-	uint64_t cookie; /* the caller's, handed back */
+	uint64_t hash;          /* map_descriptor_hash */
+	uint64_t count;         /* elements; 0: a barrier, one chunk of no lanes */
+	uint64_t cookie;        /* the caller's, handed back */
+	struct map_shape shape; /* an element fits a packet */
 	enum map_stream stream;
 	enum wire_op lane_op;
 	bool is_scaled; /* floats: needs an agreed exponent per chunk */
@@ -29,6 +30,7 @@ struct worker_op_state {
 	uint64_t first; /* the stream's chunk counter of its first chunk */
 	uint64_t chunks;
 	uint64_t done; /* chunks that are complete */
+	uint32_t full; /* elements of each but the last */
 };
 
 enum worker_slot_state { WORKER_IDLE, WORKER_OUTSTANDING };
@@ -104,8 +106,8 @@ enum worker_ahead {
  * What the caller does, in this order:
  *   build   compose the slot's next packet in the slot's own buffer: `header`, its exponent field as
  *           `look` says, its lanes from `chunk` by header's round (EXPONENT: none), its sticky flags from
- *           those lanes; then send it. header.lanes lanes, zeros beyond chunk.elements. Once sent, these
- *           bytes never change, but for WIRE_RESENT.
+ *           those lanes; then send it. header.lanes lanes, zeros beyond those of chunk.elements. Once sent,
+ *           these bytes never change, but for WIRE_RESENT.
  *   store   the RESULT's lanes belong to `stored`: `stored_round` DATA writes the destination (scaled by
  *           `stored_scale`; raw, neither divided nor saturated, if `is_amended_later`), DETAIL amends it.
  *           build comes first: the source may be the destination.
@@ -153,7 +155,8 @@ bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stre
 		      uint32_t *slot);
 
 /* The stream that an operation of `count` elements takes when the caller says nothing (R-MAP-2). */
-enum map_stream worker_stream_of(const struct worker *worker, uint64_t count);
+enum map_stream worker_stream_of(const struct worker *worker, struct map_shape shape,
+				 uint64_t count);
 
 void worker_step(struct worker *worker, const struct worker_event *event,
 		 struct worker_actions *actions);

@@ -42,6 +42,7 @@ static void submit(struct fixture *f, uint64_t count, bool is_scaled, uint64_t c
 	struct worker_op op = { .hash = 1000 + cookie,
 				.count = count,
 				.cookie = cookie,
+				.shape = { 1, 1 },
 				.stream = MAP_EXPRESS,
 				.is_scaled = is_scaled };
 	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
@@ -293,7 +294,9 @@ static void worker__sums_are_amended_and_nothing_else_is(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < WIRE_OP_END; i++) {
-		struct worker_op op = { .count = 5, .stream = MAP_EXPRESS, .lane_op = ops[i] };
+		struct worker_op op = {
+			.count = 5, .shape = { 1, 1 }, .stream = MAP_EXPRESS, .lane_op = ops[i]
+		};
 		struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
 		bool is_sum = ops[i] == WIRE_ADD || ops[i] == WIRE_ADD_NOCARRY;
 		struct fixture *f = fixture_new(0);

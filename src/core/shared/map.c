@@ -51,17 +51,27 @@ uint64_t map_chunk(const struct map *map, enum map_stream stream, uint32_t shard
 	return group * run + k % run;
 }
 
-uint64_t map_chunks(uint64_t count, uint32_t lanes)
+uint32_t map_full(struct map_shape shape, uint32_t lanes)
 {
-	return count ? (count - 1) / lanes + 1 : 1;
+	return lanes / shape.lanes * shape.elements;
 }
 
-uint32_t map_chunk_elements(uint64_t count, uint32_t lanes, uint64_t index)
+uint32_t map_lanes(struct map_shape shape, uint32_t elements)
 {
-	CORE_ASSERT(index < map_chunks(count, lanes));
-	uint64_t left = count - index * lanes;
+	return (elements + shape.elements - 1) / shape.elements * shape.lanes;
+}
 
-	return left < lanes ? (uint32_t)left : lanes;
+uint64_t map_chunks(uint64_t count, uint32_t full)
+{
+	return count ? (count - 1) / full + 1 : 1;
+}
+
+uint32_t map_chunk_elements(uint64_t count, uint32_t full, uint64_t index)
+{
+	CORE_ASSERT(index < map_chunks(count, full));
+	uint64_t left = count - index * full;
+
+	return left < full ? (uint32_t)left : full;
 }
 
 uint64_t map_descriptor_hash(const struct map_descriptor *descriptor)

@@ -48,12 +48,22 @@ void map_place(const struct map *map, enum map_stream stream, uint64_t chunk,
 /* The inverse: the stream's chunk counter of pair (shard, stream)'s chunk k. */
 uint64_t map_chunk(const struct map *map, enum map_stream stream, uint32_t shard, uint64_t k);
 
-/* The chunks of an operation of `count` elements at `lanes` elements each; one (of 0 lanes) if count is
- * 0 (R-MAP-5). */
-uint64_t map_chunks(uint64_t count, uint32_t lanes);
+/* So many elements lie in so many lanes: 1 in 1 for 32 bits, 2 in 1 for two halves, 1 in 3 for what is wide. */
+struct map_shape {
+	uint8_t elements, lanes; /* one of them is 1; neither is 0 */
+};
 
-/* The elements of chunk `index` of such an operation: lanes, or what is left for the last. */
-uint32_t map_chunk_elements(uint64_t count, uint32_t lanes, uint64_t index);
+/* The elements of a full chunk, in a packet of `lanes` lanes; 0 if not even one fits (R-MAP-5). */
+uint32_t map_full(struct map_shape shape, uint32_t lanes);
+
+/* The lanes that so many elements fill. */
+uint32_t map_lanes(struct map_shape shape, uint32_t elements);
+
+/* The chunks of an operation of `count` elements, `full` in each; one (of none) if count is 0 (R-MAP-5). */
+uint64_t map_chunks(uint64_t count, uint32_t full);
+
+/* The elements of chunk `index` of such an operation: full, or what is left for the last. */
+uint32_t map_chunk_elements(uint64_t count, uint32_t full, uint64_t index);
 
 /* What an operation is: hashed into every packet's tag, so that ranks that call differently meet as a
  * MISMATCH. Numbers are libtally's public ones. */

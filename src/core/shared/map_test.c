@@ -295,6 +295,24 @@ static void map__chunks_cover_the_operation(void **state)
 	}
 }
 
+static void map__shapes_fill_packets_as_far_as_they_can(void **state)
+{
+	static const struct map_shape one = { 1, 1 }, half = { 2, 1 }, wide = { 1, 3 };
+
+	(void)state;
+	assert_int_equal(map_full(one, 360), 360);
+	assert_int_equal(map_full(half, 360), 720);
+	assert_int_equal(map_full(wide, 360), 120);
+	assert_int_equal(map_full(wide, 364), 121); /* and a lane of padding */
+	assert_int_equal(map_full(wide, 2), 0);
+	assert_int_equal(map_full((struct map_shape){ 255, 1 }, 16368), 255 * 16368);
+	assert_int_equal(map_lanes(one, 7), 7);
+	assert_int_equal(map_lanes(half, 7), 4);
+	assert_int_equal(map_lanes(half, 8), 4);
+	assert_int_equal(map_lanes(wide, 7), 21);
+	assert_int_equal(map_lanes(wide, 0), 0);
+}
+
 static void map__empty_operation_is_one_chunk_of_no_lanes(void **state)
 {
 	(void)state;
@@ -419,6 +437,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(map__slot_comes_round_after_exactly_one_pool,
 				       restart_random),
 		cmocka_unit_test_setup(map__chunks_cover_the_operation, restart_random),
+		cmocka_unit_test(map__shapes_fill_packets_as_far_as_they_can),
 		cmocka_unit_test(map__empty_operation_is_one_chunk_of_no_lanes),
 		cmocka_unit_test(map__fnv_of_the_test_is_the_published_one),
 		cmocka_unit_test(map__descriptor_hash_is_fnv_of_its_bytes),

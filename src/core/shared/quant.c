@@ -90,18 +90,30 @@ int32_t quant_bound(uint32_t workers)
 	return LANE_MAX / (int32_t)workers;
 }
 
-void quant_scale(struct quant_scale *scale, uint32_t workers, uint32_t exponent)
+/* Of sums that have `bits` bits beside their sign. */
+static void scale_for(struct quant_scale *scale, uint32_t workers, uint32_t exponent, int32_t bits)
 {
-	CORE_ASSERT(exponent <= EXPONENT_MAX);
-
-	scale->bound = quant_bound(workers);
-	scale->workers = workers;
 	int32_t workers_log2 = 0;
+
+	exponent = exponent < EXPONENT_MAX ? exponent : EXPONENT_MAX;
 	while (1u << workers_log2 < workers)
 		workers_log2++;
-	scale->shift = 31 - workers_log2 - ((int32_t)exponent - 126);
+	scale->workers = workers;
+	scale->shift = bits - workers_log2 - ((int32_t)exponent - 126);
 	scale->up = power_of_two(scale->shift);
 	scale->down = power_of_two(-scale->shift);
+}
+
+void quant_scale(struct quant_scale *scale, uint32_t workers, uint32_t exponent)
+{
+	scale->bound = quant_bound(workers);
+	scale_for(scale, workers, exponent, 31);
+}
+
+void quant_scale_half(struct quant_scale *scale, uint32_t workers, uint32_t exponent)
+{
+	scale->bound = INT16_MAX / (int32_t)workers;
+	scale_for(scale, workers, exponent, 15);
 }
 
 static uint32_t scalar_exponent_f32(const float *src, size_t count)

@@ -211,6 +211,8 @@ static void quant__scale_follows_the_rule(void **state)
 	assert_int_equal(scale.shift, 157);
 	quant_scale(&scale, WORKERS_MAX, EXPONENT_MAX);
 	assert_int_equal(scale.shift, -113);
+	quant_scale(&scale, WORKERS_MAX, 255); /* of a peer that is broken */
+	assert_int_equal(scale.shift, -113);
 	quant_scale(&scale, 8, 127); /* eight numbers below 2 */
 	assert_int_equal(scale.shift, 27);
 	assert_int_equal(scale.bound, 268435455);
