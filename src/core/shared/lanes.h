@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lanes.h - how the elements of each type become lanes, and sums of lanes elements again: docs/protocol.md, R-NUM.
+ * lanes_choose says how an operation travels; all ranks choose alike, for they compare what it depends on. Hot loops
+ * are quant.h's; what is here is for any processor.
+ */
+#ifndef CORE_LANES_H
+#define CORE_LANES_H
+
+#include "core/shared/ieee.h"
+#include "core/shared/map.h"
+#include "core/shared/quant.h"
+#include "core/shared/wire.h"
+
+/* The numbers of nccl.h, as in tally.h. */
+enum lanes_type {
+	LANES_INT8,
+	LANES_UINT8,
+	LANES_INT32,
+	LANES_UINT32,
+	LANES_INT64,
+	LANES_UINT64,
+	LANES_FLOAT16,
+	LANES_FLOAT32,
+	LANES_FLOAT64,
+	LANES_BFLOAT16,
+	LANES_TYPES
+};
+enum lanes_op { LANES_SUM, LANES_PROD, LANES_MAX, LANES_MIN, LANES_AVG, LANES_OPS };
+
+/* An operation, as far as its numbers go. */
+struct lanes_call {
+	enum lanes_type type;
+	enum lanes_op op;
+	uint64_t count;
+	uint32_t workers; /* 1..65535 */
+	uint32_t lanes;   /* of a packet */
+};
+
+struct lanes;
+
+/* What is done with `count` elements of one chunk. Elements are aligned to their size. */
+struct lanes_way {
+	/* NULL: unscaled. The largest finite magnitude's biased exponent, as quant.h has it. */
+	uint32_t (*exponent)(const struct lanes *lanes, const void *source, uint32_t count);
+	/* The sticky flags (WIRE_NONFINITE, WIRE_RANGE). */
+	uint8_t (*pack)(const struct lanes *lanes, int32_t *lane, const void *source,
+			uint32_t count, uint32_t exponent);
+	/* How many were saturated. is_raw: of an integer that DETAIL amends, neither divided nor saturated. */
+	uint64_t (*unpack)(const struct lanes *lanes, void *destination, const int32_t *lane,
+			   uint32_t count, uint32_t exponent, bool is_raw);
+	/* The DETAIL round; NULL: no sticky flag is ever set. */
+	void (*detail)(const struct lanes *lanes, int32_t *lane, const void *source,
+		       uint32_t count);
+	uint64_t (*amend)(const struct lanes *lanes, void *destination, const int32_t *lane,
+			  uint32_t count);
+};
+
+struct lanes {
+	const struct lanes_way *way;
+	const struct quant_ops *quant;
+	const struct ieee_form *form; /* floats */
+	struct map_shape shape;
+	struct wide_form wide; /* what takes more than a lane */
+	uint32_t workers;
+	uint8_t bytes; /* of an element */
+	enum wire_op lane_op;
+	enum lanes_type type;
+	bool is_avg, is_min;
+	bool is_exact; /* R-NUM */
+};
+
+/* The bytes of an element. */
+uint32_t lanes_bytes(enum lanes_type type);
+
+/* False: lanes cannot do it, or not one element fits a packet. */
+bool lanes_choose(struct lanes *lanes, const struct lanes_call *call,
+		  const struct quant_ops *quant);
+
+#endif
