@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lanes.c - see lanes.h. */
+#include "core/shared/lanes_ways.h"
+
+enum {
+	FLOAT16_PAIR_WORKERS = 16,   /* as many as leave it a float16's 11 bits, */
+	BFLOAT16_PAIR_WORKERS = 128, /* or a bfloat16's 8 (R-NUM) */
+	FLOAT64_BITS = 55,           /* R-NUM */
+};
+
+static const struct {
+	uint8_t bytes;
+	bool is_wide; /* an integer of more than a lane */
+	const struct ieee_form *form;
+	const struct lanes_way *sum;
+} types[LANES_TYPES] = {
+	[LANES_INT8] = { 1, false, NULL, &lanes_narrow },
+	[LANES_UINT8] = { 1, false, NULL, &lanes_narrow },
+	[LANES_INT32] = { 4, false, NULL, &lanes_int32 },
+	[LANES_UINT32] = { 4, false, NULL, &lanes_uint32 },
+	[LANES_INT64] = { 8, true, NULL, &lanes_int64 },
+	[LANES_UINT64] = { 8, true, NULL, &lanes_int64 },
+	[LANES_FLOAT16] = { 2, false, &ieee_form_16, &lanes_half },
+	[LANES_FLOAT32] = { 4, false, &ieee_form_32, &lanes_float32 },
+	[LANES_FLOAT64] = { 8, true, &ieee_form_64, &lanes_float64 },
+	[LANES_BFLOAT16] = { 2, false, &ieee_form_b16, &lanes_half },
+};
+
+uint32_t lanes_bytes(enum lanes_type type)
+{
+	return types[type].bytes;
+}
+
+/* R-NUM-8 */
+static void choose_copy(struct lanes *lanes)
+{
+	lanes->way = &lanes_copy;
+	lanes->shape.elements = lanes->bytes < 4 ? 4 / lanes->bytes : 1;
+	lanes->shape.lanes = lanes->bytes > 4 ? lanes->bytes / 4 : 1;
+}
+
+static void choose_wide(struct lanes *lanes, uint32_t bits)
+{
+	lanes->wide = wide_form_of(lanes->workers, bits);
+	lanes->shape = (struct map_shape){ 1, lanes->wide.lanes };
+}
+
+/* R-NUM: those that fit a packet, at no cost. */
+static bool choose_exact(struct lanes *lanes, const struct lanes_call *call)
+{
+	struct lanes exact = *lanes;
+
+	if (!lanes->form || !call->count)
+		return false;
+	choose_wide(&exact, ieee_span(lanes->form));
+	if (call->count > map_full(exact.shape, call->lanes))
+		return false;
+	*lanes = exact;
+	lanes->way = &lanes_exact;
+	lanes->is_exact = true;
+	return true;
+}
+
+static void choose_sum(struct lanes *lanes)
+{
+	lanes->way = types[lanes->type].sum;
+	switch (lanes->type) {
+	case LANES_FLOAT16:
+		lanes->shape.elements = lanes->workers <= FLOAT16_PAIR_WORKERS ? 2 : 1;
+		break;
+	case LANES_BFLOAT16:
+		lanes->shape.elements = lanes->workers <= BFLOAT16_PAIR_WORKERS ? 2 : 1;
+		break;
+	case LANES_FLOAT64:
+		choose_wide(lanes, FLOAT64_BITS);
+		break;
+	case LANES_INT64:
+	case LANES_UINT64:
+		choose_wide(lanes, 64);
+		break;
+	default:
+		break;
+	}
+}
+
+bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const struct quant_ops *quant)
+{
+	bool is_order = call->op == LANES_MAX || call->op == LANES_MIN;
+
+	*lanes = (struct lanes){ .quant = quant,
+				 .form = types[call->type].form,
+				 .shape = { 1, 1 },
+				 .workers = call->workers,
+				 .bytes = types[call->type].bytes,
+				 .lane_op = is_order ? WIRE_MAX : WIRE_ADD,
+				 .type = call->type,
+				 .is_avg = call->op == LANES_AVG,
+				 .is_min = call->op == LANES_MIN };
+	if (call->op == LANES_PROD || (is_order && types[call->type].is_wide))
+		return false;
+	if (call->workers == 1)
+		choose_copy(lanes);
+	else if (is_order)
+		lanes->way = &lanes_order;
+	else if (!choose_exact(lanes, call))
+		choose_sum(lanes);
+	return map_full(lanes->shape, call->lanes) > 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* By hand. Draws of everything are compared with a second reading: tests/interop/lanes.py. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/shared/lanes.h"
+
+enum { PACKET = 360, RANKS = 4 };
+
+/* As a big operation has it, or one of `count` elements. */
+static struct lanes chosen(enum lanes_type type, enum lanes_op op, uint32_t workers, uint64_t count)
+{
+	struct lanes_call call = { type, op, count, workers, PACKET };
+	struct lanes lanes;
+
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	return lanes;
+}
+
+/* What `workers` ranks get, the rank's elements being source + rank * count elements. Saturated ones are counted. */
+static uint64_t all_get(const struct lanes *lanes, void *result, const void *source, uint32_t count)
+{
+	uint32_t fills = map_lanes(lanes->shape, count), exponent = 0;
+	const uint8_t *from = source;
+	size_t bytes = (size_t)count * lanes->bytes;
+	int32_t sum[PACKET] = { 0 }, lane[PACKET];
+	uint8_t flags = 0;
+	uint64_t saturated;
+
+	assert_true(fills <= PACKET);
+	for (uint32_t rank = 0; rank < lanes->workers && lanes->way->exponent; rank++) {
+		uint32_t own = lanes->way->exponent(lanes, from + rank * bytes, count);
+
+		exponent = own > exponent ? own : exponent;
+	}
+	for (uint32_t rank = 0; rank < lanes->workers; rank++) {
+		flags |= lanes->way->pack(lanes, lane, from + rank * bytes, count, exponent);
+		for (uint32_t i = 0; i < fills; i++) {
+			bool is_more = !rank || lane[i] > sum[i];
+
+			if (lanes->lane_op == WIRE_ADD)
+				sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)lane[i]);
+			else if (is_more)
+				sum[i] = lane[i];
+		}
+	}
+	saturated = lanes->way->unpack(lanes, result, sum, count, exponent, flags);
+	if (!flags)
+		return saturated;
+	memset(sum, 0, sizeof(sum));
+	for (uint32_t rank = 0; rank < lanes->workers; rank++) {
+		lanes->way->detail(lanes, lane, from + rank * bytes, count);
+		for (uint32_t i = 0; i < fills; i++)
+			sum[i] += lane[i];
+	}
+	return lanes->way->amend(lanes, result, sum, count);
+}
+
+static void check_shape(enum lanes_type type, uint32_t workers, uint32_t elements, uint32_t fills)
+{
+	struct lanes lanes = chosen(type, LANES_SUM, workers, 1000000);
+
+	assert_int_equal(lanes.shape.elements, elements);
+	assert_int_equal(lanes.shape.lanes, fills);
+}
+
+static void lanes__shapes_are_as_the_rules_say(void **state)
+{
+	(void)state;
+	check_shape(LANES_INT8, 65535, 1, 1);
+	check_shape(LANES_UINT32, 2, 1, 1);
+	check_shape(LANES_FLOAT32, 2, 1, 1);
+	check_shape(LANES_FLOAT16, 16, 2, 1);
+	check_shape(LANES_FLOAT16, 17, 1, 1);
+	check_shape(LANES_BFLOAT16, 128, 2, 1);
+	check_shape(LANES_BFLOAT16, 129, 1, 1);
+	check_shape(LANES_FLOAT64, 8, 1, 2);
+	check_shape(LANES_FLOAT64, 9, 1, 3);
+	check_shape(LANES_FLOAT64, 65535, 1, 4);
+	check_shape(LANES_INT64, 512, 1, 3);
+	check_shape(LANES_UINT64, 513, 1, 4);
+	check_shape(LANES_INT64, 65535, 1, 5);
+	check_shape(LANES_INT8, 1, 4, 1); /* bits of one worker */
+	check_shape(LANES_BFLOAT16, 1, 2, 1);
+	check_shape(LANES_INT32, 1, 1, 1);
+	check_shape(LANES_FLOAT64, 1, 1, 2);
+}
+
+static void lanes__what_cannot_be_done_is_refused(void **state)
+{
+	struct lanes_call call = { LANES_FLOAT32, LANES_PROD, 8, 2, PACKET };
+	struct lanes lanes;
+
+	(void)state;
+	assert_false(lanes_choose(&lanes, &call, &quant_scalar));
+	call.op = LANES_MAX;
+	for (uint32_t type = 0; type < LANES_TYPES; type++) {
+		call.type = (enum lanes_type)type;
+		assert_int_equal(lanes_choose(&lanes, &call, &quant_scalar),
+				 lanes_bytes(call.type) < 8);
+	}
+	call = (struct lanes_call){ LANES_INT64, LANES_SUM, 8, 65535, 4 };
+	assert_false(lanes_choose(&lanes, &call, &quant_scalar)); /* 5 lanes */
+	call.lanes = 8;
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+}
+
+/* R-NUM: as many as fit a packet. */
+static void lanes__few_floats_are_exact(void **state)
+{
+	struct lanes lanes = chosen(LANES_FLOAT32, LANES_SUM, 4, 36);
+	const float source[4] = { 1e9f, 1e-3f, 0.5f, 3 };
+	float result;
+
+	(void)state;
+	assert_true(lanes.is_exact);
+	assert_int_equal(lanes.shape.lanes, 10);
+	assert_null(lanes.way->exponent);
+	all_get(&lanes, &result, source, 1);
+	assert_true(result == (float)(1e9 + 1e-3 + 0.5 + 3));
+	assert_false(chosen(LANES_FLOAT32, LANES_SUM, 4, 37).is_exact);
+	assert_true(chosen(LANES_FLOAT64, LANES_AVG, 4, 4).is_exact); /* 73 lanes each */
+	assert_false(chosen(LANES_FLOAT64, LANES_AVG, 4, 5).is_exact);
+	assert_true(chosen(LANES_FLOAT16, LANES_SUM, 4, 180).is_exact);
+	assert_false(chosen(LANES_FLOAT16, LANES_SUM, 4, 181).is_exact);
+	assert_false(chosen(LANES_INT32, LANES_SUM, 4, 1).is_exact);
+	assert_false(chosen(LANES_FLOAT32, LANES_MAX, 4, 1).is_exact);
+	assert_false(chosen(LANES_FLOAT32, LANES_SUM, 4, 0).is_exact);
+}
+
+static void lanes__cancellation_and_the_ends_of_the_range_are_exact(void **state)
+{
+	struct lanes lanes = chosen(LANES_FLOAT32, LANES_SUM, 4, 3);
+	const float source[12] = { FLT_MAX,  0x1p-149f, 1,        FLT_MAX,  0x1p-149f, 0x1p-24f,
+				   -FLT_MAX, 0,         0x1p-60f, -FLT_MAX, 0,         0 };
+	float result[3];
+
+	(void)state;
+	all_get(&lanes, result, source, 3);
+	assert_true(result[0] == 0);
+	assert_true(result[1] == 0x1p-148f);
+	assert_true(result[2] == 0x1.000002p0f); /* a tie but for 2^-60 */
+}
+
+static void lanes__exact_sums_know_infinities(void **state)
+{
+	struct lanes lanes = chosen(LANES_FLOAT64, LANES_SUM, 2, 3);
+	const double source[6] = { INFINITY, INFINITY, 1, 2, -INFINITY, DBL_MAX };
+	double result[3];
+
+	(void)state;
+	all_get(&lanes, result, source, 3);
+	assert_true(isinf(result[0]) && result[0] > 0);
+	assert_true(isnan(result[1]));
+	assert_true(result[2] == DBL_MAX);
+}
+
+/* R-NUM, R-NUM */
+static void lanes__integers_saturate_and_are_counted(void **state)
+{
+	const int8_t small[4] = { 100, -100, 100, -100 };
+	const uint8_t bytes[4] = { 200, 1, 100, 1 };
+	const uint32_t words[4] = { UINT32_MAX, 7, 1, 8 };
+	const int64_t longs[4] = { INT64_MAX, INT64_MIN, 1, -1 };
+	const uint64_t large[4] = { UINT64_MAX, 5, 1, 6 };
+	uint64_t result[2];
+	struct lanes lanes = chosen(LANES_INT8, LANES_SUM, 2, 2);
+
+	(void)state;
+	assert_int_equal(all_get(&lanes, result, small, 2), 2);
+	assert_memory_equal(result, ((int8_t[]){ 127, -128 }), 2);
+	lanes = chosen(LANES_UINT8, LANES_SUM, 2, 2);
+	assert_int_equal(all_get(&lanes, result, bytes, 2), 1);
+	assert_memory_equal(result, ((uint8_t[]){ 255, 2 }), 2);
+	lanes = chosen(LANES_UINT32, LANES_SUM, 2, 2);
+	assert_int_equal(all_get(&lanes, result, words, 2), 1);
+	assert_memory_equal(result, ((uint32_t[]){ UINT32_MAX, 15 }), 8);
+	lanes = chosen(LANES_UINT32, LANES_AVG, 2, 2);
+	assert_int_equal(all_get(&lanes, result, words, 2), 0);
+	assert_memory_equal(result, ((uint32_t[]){ 0x80000000, 7 }), 8);
+	lanes = chosen(LANES_INT64, LANES_SUM, 2, 2);
+	assert_int_equal(all_get(&lanes, result, longs, 2), 2);
+	assert_memory_equal(result, ((int64_t[]){ INT64_MAX, INT64_MIN }), 16);
+	lanes = chosen(LANES_INT64, LANES_AVG, 2, 2);
+	assert_int_equal(all_get(&lanes, result, longs, 2), 0);
+	assert_memory_equal(result, ((int64_t[]){ INT64_C(1) << 62, -(INT64_C(1) << 62) }), 16);
+	lanes = chosen(LANES_UINT64, LANES_SUM, 2, 2);
+	assert_int_equal(all_get(&lanes, result, large, 2), 1);
+	assert_memory_equal(result, ((uint64_t[]){ UINT64_MAX, 11 }), 16);
+}
+
+/* R-NUM */
+static void lanes__two_halves_share_a_lane(void **state)
+{
+	struct lanes lanes = chosen(LANES_FLOAT16, LANES_SUM, 2, 100000);
+	/* 1, -1, 0.5 and -2, -0.5, 1: what the low half borrows it gives back. */
+	const uint16_t source[6] = { 0x3c00, 0xbc00, 0x3800, 0xc000, 0xb800, 0x3c00 };
+	uint16_t result[3];
+	int32_t lane[2];
+
+	(void)state;
+	assert_int_equal(lanes.way->exponent(&lanes, source, 6), 128);
+	assert_int_equal(lanes.way->pack(&lanes, lane, source, 3, 128), 0);
+	assert_int_equal(lane[0], 4096 - 4096 * 65536);
+	assert_int_equal(lane[1], 2048);
+	all_get(&lanes, result, source, 3);
+	assert_memory_equal(result, ((uint16_t[]){ 0xbc00, 0xbe00, 0x3e00 }), 6);
+}
+
+static void lanes__halves_know_infinities(void **state)
+{
+	struct lanes lanes = chosen(LANES_BFLOAT16, LANES_AVG, 2, 100000);
+	/* Inf and 1, NaN and 1, Inf and -Inf, 2 and 1 */
+	const uint16_t source[8] = {
+		0x7f80, 0x7fc1, 0x7f80, 0x4000, 0x3f80, 0x3f80, 0xff80, 0x3f80
+	};
+	uint16_t result[4];
+
+	(void)state;
+	all_get(&lanes, result, source, 4);
+	assert_memory_equal(result, ((uint16_t[]){ 0x7f80, 0x7fc0, 0x7fc0, 0x3fc0 }), 8);
+}
+
+/* A sum of 31 bits that is no tie of float16, but would be one after it was rounded to float32. */
+static void lanes__long_sums_are_rounded_once(void **state)
+{
+	struct lanes lanes = chosen(LANES_FLOAT16, LANES_SUM, 17, 100000);
+	const int32_t lane =
+		(1 << 25) + (1 << 14) + 1; /* 1 and half of float16's last bit, and 2^-25 */
+	uint16_t result;
+
+	(void)state;
+	/* E of 127 + 31 - 5 - 25: lanes are of 2^-25. */
+	lanes.way->unpack(&lanes, &result, &lane, 1, 127, false);
+	assert_int_equal(result, 0x3c01);
+}
+
+/* R-NUM */
+static void lanes__least_and_largest_are_found(void **state)
+{
+	const float floats[8] = { -0.0f, NAN, -3, INFINITY, 0.0f, 1, -4, -INFINITY };
+	const uint32_t words[4] = { UINT32_MAX, 0, 1, 7 };
+	float result[4];
+	uint32_t word[2];
+	struct lanes lanes = chosen(LANES_FLOAT32, LANES_MIN, 2, 4);
+
+	(void)state;
+	all_get(&lanes, result, floats, 4);
+	assert_true(signbit(result[0]) && result[0] == 0 && isnan(result[1]));
+	assert_true(result[2] == -4 && isinf(result[3]) && result[3] < 0);
+	lanes = chosen(LANES_FLOAT32, LANES_MAX, 2, 4);
+	all_get(&lanes, result, floats, 4);
+	assert_true(!signbit(result[0]) && result[0] == 0 && isnan(result[1]));
+	assert_true(result[2] == -3 && isinf(result[3]) && result[3] > 0);
+	lanes = chosen(LANES_UINT32, LANES_MAX, 2, 2);
+	all_get(&lanes, word, words, 2);
+	assert_memory_equal(word, ((uint32_t[]){ UINT32_MAX, 7 }), 8);
+	lanes = chosen(LANES_UINT32, LANES_MIN, 2, 2);
+	all_get(&lanes, word, words, 2);
+	assert_memory_equal(word, ((uint32_t[]){ 1, 0 }), 8);
+}
+
+/* R-NUM-8: any bits; and what is left of the last lane is 0. */
+static void lanes__one_worker_gets_its_bits(void **state)
+{
+	struct lanes lanes = chosen(LANES_BFLOAT16, LANES_AVG, 1, 3);
+	const uint16_t source[3] = { 0x7f81, 0x8000, 0x0001 };
+	int32_t lane[2] = { -1, -1 };
+	uint16_t result[3];
+
+	(void)state;
+	assert_int_equal(lanes.way->pack(&lanes, lane, source, 3, 0), 0);
+	assert_int_equal(lane[1], 1);
+	all_get(&lanes, result, source, 3);
+	assert_memory_equal(result, source, 6);
+	lanes.way->pack(&lanes, lane, source, 0, 0);
+}
+
+/* R-NUM */
+static void lanes__float64_keeps_its_bound(void **state)
+{
+	struct lanes lanes = chosen(LANES_FLOAT64, LANES_SUM, 3, 100000);
+	const double source[6] = { 1, 0x1p-58, 0x1p-57, 0x1p-59, -1, 0x1p-58 };
+	double result[2];
+
+	(void)state;
+	all_get(&lanes, result, source, 2); /* 29 bits a digit: multiples of 2^-57, E being 1023 */
+	assert_true(result[0] == 0x1p-57);
+	assert_true(result[1] == 0); /* ties to even, and what is less than half */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lanes__shapes_are_as_the_rules_say),
+		cmocka_unit_test(lanes__what_cannot_be_done_is_refused),
+		cmocka_unit_test(lanes__few_floats_are_exact),
+		cmocka_unit_test(lanes__cancellation_and_the_ends_of_the_range_are_exact),
+		cmocka_unit_test(lanes__exact_sums_know_infinities),
+		cmocka_unit_test(lanes__integers_saturate_and_are_counted),
+		cmocka_unit_test(lanes__two_halves_share_a_lane),
+		cmocka_unit_test(lanes__halves_know_infinities),
+		cmocka_unit_test(lanes__long_sums_are_rounded_once),
+		cmocka_unit_test(lanes__least_and_largest_are_found),
+		cmocka_unit_test(lanes__one_worker_gets_its_bits),
+		cmocka_unit_test(lanes__float64_keeps_its_bound),
+	};
+
+	return cmocka_run_group_tests_name("core-lanes", tests, NULL, NULL);
+}
