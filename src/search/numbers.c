@@ -8,6 +8,7 @@
 #include "core/shared/map.h"
 #include "core/shared/quant.h"
 #include "core/shared/wire.h"
+#include "search/numbers_lanes.h"
 #include "search/record.h"
 #include "search/texts.h"
 #include "util/rng.h"
@@ -284,6 +285,12 @@ static void record_packet(void)
 		    got.generation, got.seq, got.slot, got.child, got.exponent, got.lanes, got.tag);
 }
 
+static void record_lanes(void)
+{
+	lanes_record(&rng);
+	lanes_record(&rng);
+}
+
 static void record_texts(void)
 {
 	texts_record(&rng);
@@ -294,8 +301,9 @@ static void record_texts(void)
 static void numbers_record(const void *config)
 {
 	static void (*const all[])(void) = {
-		record_floats, record_float_details, record_ints,   record_int_details, record_map,
-		record_chunks, record_tag,           record_packet, record_texts,
+		record_floats, record_float_details, record_ints, record_int_details,
+		record_map,    record_chunks,        record_tag,  record_packet,
+		record_lanes,  record_texts,
 	};
 
 	for (uint32_t seed = 1; seed <= *(const uint32_t *)config && !record_is_over(); seed++) {

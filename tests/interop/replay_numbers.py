@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """replay_numbers.py - what core works out of its arguments alone: R-NUM, R-MAP and the shape of packets (R-WIRE)."""
+import functools
 import struct
 
+import lanes
 import packet
 import quant
 from quant import FLOAT32, INT32, INT32_MAX, INT32_MIN
@@ -128,4 +130,5 @@ def one_packet(length, fault, header, again=None, fields=None):
 
 
 CALLS = {"floats": floats, "float_details": float_details, "ints": ints,
-         "int_details": int_details, "map": place, "chunks": chunks, "tag": tag, "packet": one_packet}
+         "int_details": int_details, "map": place, "chunks": chunks, "tag": tag, "packet": one_packet,
+         "lanes": functools.partial(lanes.lanes, expect)}

@@ -4,8 +4,8 @@
 
 enum {
 	FLOAT16_PAIR_WORKERS = 16,   /* as many as leave it a float16's 11 bits, */
-	BFLOAT16_PAIR_WORKERS = 128, /* or a bfloat16's 8 (R-NUM) */
-	FLOAT64_BITS = 55,           /* R-NUM */
+	BFLOAT16_PAIR_WORKERS = 128, /* or a bfloat16's 8 (R-NUM-11) */
+	FLOAT64_BITS = 55,           /* R-NUM-12 */
 };
 
 static const struct {
@@ -45,7 +45,7 @@ static void choose_wide(struct lanes *lanes, uint32_t bits)
 	lanes->shape = (struct map_shape){ 1, lanes->wide.lanes };
 }
 
-/* R-NUM: those that fit a packet, at no cost. */
+/* R-NUM-13: those that fit a packet, at no cost. */
 static bool choose_exact(struct lanes *lanes, const struct lanes_call *call)
 {
 	struct lanes exact = *lanes;

@@ -67,7 +67,7 @@ struct lanes {
 	enum wire_op lane_op;
 	enum lanes_type type;
 	bool is_avg, is_min;
-	bool is_exact; /* R-NUM */
+	bool is_exact; /* R-NUM-12 */
 };
 
 /* The bytes of an element. */

@@ -141,7 +141,7 @@ const struct lanes_way lanes_float32 = { .exponent = float32_exponent,
 					 .detail = float32_detail,
 					 .amend = float32_amend };
 
-/* ---- 16 bits, one or two in a lane (R-NUM) ---- */
+/* ---- 16 bits, one or two in a lane (R-NUM-11) ---- */
 
 /* Exact. The product makes denormals normal; what had the largest exponent has it again. */
 static float float16_widen(uint16_t half)
@@ -313,7 +313,7 @@ const struct lanes_way lanes_half = { .exponent = half_exponent,
 				      .detail = detail,
 				      .amend = amend };
 
-/* ---- several lanes: float64 by its block's exponent, and all floats exactly (R-NUM, R-NUM) ---- */
+/* ---- several lanes: float64 by its block's exponent, and all floats exactly (R-NUM-12, R-NUM-13) ---- */
 
 /* Elements are sent as multiples of 2^-this. */
 static int32_t shift_of(const struct lanes *lanes, uint32_t exponent)

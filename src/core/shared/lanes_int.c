@@ -76,7 +76,7 @@ const struct lanes_way lanes_int32 = { .pack = int32_pack,
 				       .detail = int32_detail,
 				       .amend = int32_amend };
 
-/* ---- uint32 (R-NUM) ---- */
+/* ---- uint32 (R-NUM-9) ---- */
 
 static uint8_t uint32_pack(const struct lanes *lanes, int32_t *lane, const void *source,
 			   uint32_t count, uint32_t exponent)
@@ -137,7 +137,7 @@ const struct lanes_way lanes_uint32 = { .pack = uint32_pack,
 					.detail = uint32_detail,
 					.amend = uint32_amend };
 
-/* ---- 64 bits, in digits (R-NUM) ---- */
+/* ---- 64 bits, in digits (R-NUM-10) ---- */
 
 static uint8_t int64_pack(const struct lanes *lanes, int32_t *lane, const void *source,
 			  uint32_t count, uint32_t exponent)
@@ -189,7 +189,7 @@ static uint64_t int64_unpack(const struct lanes *lanes, void *destination, const
 
 const struct lanes_way lanes_int64 = { .pack = int64_pack, .unpack = int64_unpack };
 
-/* ---- min and max (R-NUM) ---- */
+/* ---- min and max (R-NUM-14) ---- */
 
 static bool is_float(enum lanes_type type)
 {

@@ -112,7 +112,7 @@ static void lanes__what_cannot_be_done_is_refused(void **state)
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
 }
 
-/* R-NUM: as many as fit a packet. */
+/* R-NUM-13: as many as fit a packet. */
 static void lanes__few_floats_are_exact(void **state)
 {
 	struct lanes lanes = chosen(LANES_FLOAT32, LANES_SUM, 4, 36);
@@ -162,7 +162,7 @@ static void lanes__exact_sums_know_infinities(void **state)
 	assert_true(result[2] == DBL_MAX);
 }
 
-/* R-NUM, R-NUM */
+/* R-NUM-9, R-NUM-10 */
 static void lanes__integers_saturate_and_are_counted(void **state)
 {
 	const int8_t small[4] = { 100, -100, 100, -100 };
@@ -196,7 +196,7 @@ static void lanes__integers_saturate_and_are_counted(void **state)
 	assert_memory_equal(result, ((uint64_t[]){ UINT64_MAX, 11 }), 16);
 }
 
-/* R-NUM */
+/* R-NUM-11 */
 static void lanes__two_halves_share_a_lane(void **state)
 {
 	struct lanes lanes = chosen(LANES_FLOAT16, LANES_SUM, 2, 100000);
@@ -242,7 +242,7 @@ static void lanes__long_sums_are_rounded_once(void **state)
 	assert_int_equal(result, 0x3c01);
 }
 
-/* R-NUM */
+/* R-NUM-14 */
 static void lanes__least_and_largest_are_found(void **state)
 {
 	const float floats[8] = { -0.0f, NAN, -3, INFINITY, 0.0f, 1, -4, -INFINITY };
@@ -283,7 +283,7 @@ static void lanes__one_worker_gets_its_bits(void **state)
 	lanes.way->pack(&lanes, lane, source, 0, 0);
 }
 
-/* R-NUM */
+/* R-NUM-12 */
 static void lanes__float64_keeps_its_bound(void **state)
 {
 	struct lanes lanes = chosen(LANES_FLOAT64, LANES_SUM, 3, 100000);

@@ -24,7 +24,7 @@ struct quant_scale {
 
 /* workers 1..65535; exponent 0..254 (0: all elements are zero). What a broken peer says above that counts as 254. */
 void quant_scale(struct quant_scale *scale, uint32_t workers, uint32_t exponent);
-/* The same for sums of 16 bits instead of 32 (R-NUM); workers 1..16383. */
+/* The same for sums of 16 bits instead of 32 (R-NUM-11); workers 1..16383. */
 void quant_scale_half(struct quant_scale *scale, uint32_t workers, uint32_t exponent);
 
 /* floor((2^31 - 1) / workers): above it in magnitude, an int32 sum may leave its range (R-NUM-5). */

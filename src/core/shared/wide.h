@@ -2,7 +2,7 @@
 /*
  * wide.h - numbers that need more than one lane: an integer as digits, one in each lane, low digits first, all with
  * the sign of the number. Digits are so short that N of them fit a lane: lanes are added as they are, and carries are
- * looked at in the sum. docs/protocol.md, R-NUM.
+ * looked at in the sum. docs/protocol.md, R-NUM-10.
  */
 #ifndef CORE_WIDE_H
 #define CORE_WIDE_H
@@ -14,7 +14,7 @@ enum {
 	WIDE_WORDS = 40,      /* its 2,098 bits, a digit more, a carry, and what wide_divide adds */
 };
 
-/* ceil(log2 workers), and the bits of a digit: N digits fit a lane (R-NUM). */
+/* ceil(log2 workers), and the bits of a digit: N digits fit a lane (R-NUM-9). */
 CORE_INLINE uint32_t wide_log2(uint32_t workers)
 {
 	uint32_t log2 = 0;
