@@ -21,10 +21,12 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 	return count;
 }
 
-/* R-NUM-8: the sum of one is its bits. */
-static bool is_float(const struct endpoint *endpoint, const struct endpoint_op *op)
+bool endpoint_lanes(const struct endpoint *endpoint, enum lanes_type type, enum lanes_op op,
+		    uint64_t count, struct lanes *lanes)
 {
-	return op->type == ENDPOINT_FLOAT32 && endpoint->workers > 1;
+	struct lanes_call call = { type, op, count, endpoint->workers, endpoint->lanes };
+
+	return !endpoint->latency && lanes_choose(lanes, &call, endpoint->quant);
 }
 
 static uint32_t op_keep(struct endpoint *endpoint, const struct endpoint_op *op)
@@ -32,13 +34,13 @@ static uint32_t op_keep(struct endpoint *endpoint, const struct endpoint_op *op)
 	uint32_t index = endpoint->ops_free[--endpoint->ops_free_count];
 
 	endpoint->ops[index] = *op;
-	endpoint->ops[index].type = is_float(endpoint, op) ? ENDPOINT_FLOAT32 : ENDPOINT_INT32;
 	return index;
 }
 
 static int submit_latency(struct endpoint *endpoint, const struct endpoint_op *op)
 {
-	if (op->type != ENDPOINT_INT32 || op->count > endpoint->lanes)
+	if (op->type != LANES_INT32 || (op->op != LANES_SUM && op->op != LANES_AVG) ||
+	    op->count > endpoint->lanes)
 		return -EINVAL;
 	if (!endpoint_latency_has_room(endpoint) || endpoint->ops_free_count == 0)
 		return -EAGAIN;
@@ -46,27 +48,36 @@ static int submit_latency(struct endpoint *endpoint, const struct endpoint_op *o
 	return 0;
 }
 
+static enum map_stream stream_of(const struct endpoint *endpoint, const struct endpoint_op *op,
+				 struct map_shape shape)
+{
+	return op->stream < 0 ? worker_stream_of(&endpoint->worker, shape, op->count)
+			      : (enum map_stream)op->stream;
+}
+
 /* R-WK-11: what has no elements is unscaled, whatever its type. */
 int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
 	struct worker_op worker_op = { .hash = map_descriptor_hash(&op->descriptor),
-				       .count = op->count,
-				       .shape = { 1, 1 },
-				       .lane_op = WIRE_ADD,
-				       .is_scaled = is_float(endpoint, op) && op->count };
+				       .count = op->count };
 	struct worker_event event = { .type = WORKER_SUBMIT, .op = &worker_op };
 	struct worker_actions actions;
+	struct lanes lanes;
 
 	if (!endpoint->lanes)
 		return -EINVAL;
 	if (endpoint->latency)
 		return submit_latency(endpoint, op);
-	worker_op.stream = op->stream < 0
-				   ? worker_stream_of(&endpoint->worker, worker_op.shape, op->count)
-				   : (enum map_stream)op->stream;
+	if (!endpoint_lanes(endpoint, op->type, op->op, op->count, &lanes))
+		return -EINVAL;
+	worker_op.stream = stream_of(endpoint, op, lanes.shape);
 	if (!worker_has_room(&endpoint->worker, worker_op.stream) || endpoint->ops_free_count == 0)
 		return -EAGAIN;
+	worker_op.shape = lanes.shape;
+	worker_op.lane_op = lanes.lane_op;
+	worker_op.is_scaled = lanes.way->exponent && op->count;
 	worker_op.cookie = op_keep(endpoint, op);
+	endpoint->numbers[worker_op.cookie] = lanes;
 	worker_step(&endpoint->worker, &event, &actions);
 	return 0;
 }
@@ -160,6 +171,7 @@ static bool allocate(struct endpoint *endpoint, bool is_latency)
 	endpoint->pace.shards = calloc(shards, sizeof(*endpoint->pace.shards));
 	endpoint->pace.slot = calloc(slots, sizeof(*endpoint->pace.slot));
 	endpoint->ops = calloc(endpoint->ops_count, sizeof(*endpoint->ops));
+	endpoint->numbers = calloc(endpoint->ops_count, sizeof(*endpoint->numbers));
 	endpoint->ops_free = calloc(endpoint->ops_count, sizeof(*endpoint->ops_free));
 	endpoint->done = calloc(endpoint->ops_count, sizeof(*endpoint->done));
 	endpoint->header_bytes = calloc(ENDPOINT_HEADERS, WIRE_HEADER_BYTES);
@@ -171,7 +183,7 @@ static bool allocate(struct endpoint *endpoint, bool is_latency)
 			return false;
 	}
 	return endpoint->shards && endpoint->worker.shards && endpoint->worker.slot &&
-	       endpoint->pace.shards && endpoint->pace.slot && endpoint->ops &&
+	       endpoint->pace.shards && endpoint->pace.slot && endpoint->ops && endpoint->numbers &&
 	       endpoint->ops_free && endpoint->done && endpoint->header_bytes &&
 	       endpoint->hello_bytes && endpoint->scratch;
 }
@@ -292,6 +304,7 @@ void endpoint_close(struct endpoint *endpoint)
 	free(endpoint->pace.shards);
 	free(endpoint->pace.slot);
 	free(endpoint->ops);
+	free(endpoint->numbers);
 	free(endpoint->ops_free);
 	free(endpoint->done);
 	free(endpoint->header_bytes);

@@ -12,7 +12,7 @@
 #include "core/dense/pace.h"
 #include "core/dense/worker.h"
 #include "core/latency/worker_latency.h"
-#include "core/shared/quant.h"
+#include "core/shared/lanes.h"
 #include "dataplane/link.h"
 #include "dataplane/segments.h"
 
@@ -47,8 +47,6 @@ struct endpoint_options {
 	const atomic_uint *contenders;
 };
 
-enum endpoint_type { ENDPOINT_INT32, ENDPOINT_FLOAT32 };
-
 struct endpoint_op {
 	struct map_descriptor descriptor; /* hashed here */
 	const void *source; /* lent until the operation is done; may equal destination */
@@ -57,8 +55,8 @@ struct endpoint_op {
 	const struct endpoint_segment *segments;
 	uint32_t segments_count; /* 0: source and destination */
 	uint64_t count;
-	enum endpoint_type type;
-	bool is_avg;
+	enum lanes_type type;
+	enum lanes_op op;
 	int stream;      /* enum map_stream, or -1: by its size */
 	uint64_t cookie; /* handed back */
 	/* Latency mode: becomes true if some rank's element was too large for the sum. Then nothing is stored, on
@@ -129,8 +127,12 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 /* START has said how many lanes a packet has: allocates the slots' buffers. 0 or -ENOMEM, -EINVAL. */
 int endpoint_start(struct endpoint *endpoint, uint32_t lanes);
 
+/* How such an operation would travel. False: lanes cannot do it; in latency mode, which has sums of int32: always. */
+bool endpoint_lanes(const struct endpoint *endpoint, enum lanes_type type, enum lanes_op op,
+		    uint64_t count, struct lanes *lanes);
+
 /* 0; -EAGAIN while the stream's ring of operations is full; -EINVAL before endpoint_start, and for what
- * latency mode does not do. */
+ * lanes or latency mode cannot do. */
 int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op);
 
 /* Takes what has arrived, at most one burst, and sends what may be sent. True if there was anything to

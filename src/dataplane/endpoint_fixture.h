@@ -357,7 +357,7 @@ static bool net_run(struct net *net, uint32_t count, uint32_t seconds)
 	return !left;
 }
 
-static struct endpoint_op op_of_type(enum endpoint_type type, uint64_t number, void *buffer,
+static struct endpoint_op op_of_type(enum lanes_type type, uint64_t number, void *buffer,
 				     uint64_t count)
 {
 	return (struct endpoint_op){

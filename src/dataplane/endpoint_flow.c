@@ -72,38 +72,30 @@ static const void *source_of(const struct endpoint *endpoint, const struct worke
 
 static uint32_t look(const struct endpoint *endpoint, const struct worker_actions *actions)
 {
+	const struct lanes *lanes;
+
 	if (actions->look == WORKER_AHEAD_UNKNOWN)
 		return WIRE_EXPONENT_UNKNOWN;
 	if (actions->look == WORKER_AHEAD_ZERO)
 		return 0;
-	return endpoint->quant->exponent_f32(source_of(endpoint, &actions->ahead),
-					     actions->ahead.elements);
+	lanes = endpoint_numbers(endpoint, actions->ahead.cookie);
+	return lanes->way->exponent(lanes, source_of(endpoint, &actions->ahead),
+				    actions->ahead.elements);
 }
 
 /* Fills the lanes of a DATA or DETAIL round; returns the sticky flags. */
 static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions *actions,
 		    int32_t *lane)
 {
-	const struct endpoint_op *op = op_of(endpoint, actions->chunk.cookie);
+	const struct lanes *lanes = endpoint_numbers(endpoint, actions->chunk.cookie);
 	const void *source = source_of(endpoint, &actions->chunk);
-	uint32_t elements = actions->chunk.elements;
-	bool is_detail = wire_round_of(actions->header.flags) == WIRE_DETAIL;
-	struct quant_scale scale;
+	uint32_t elements = actions->chunk.elements, filled = map_lanes(lanes->shape, elements);
 
-	memset(lane + elements, 0, (actions->header.lanes - elements) * sizeof(*lane));
-	if (op->type == ENDPOINT_INT32) {
-		if (!is_detail)
-			return endpoint->quant->pack_i32(lane, source, elements,
-							 quant_bound(endpoint->workers));
-		quant_detail_pack_i32(lane, source, elements);
-		return 0;
-	}
-	if (is_detail) {
-		quant_detail_pack_f32(lane, source, elements);
-		return 0;
-	}
-	quant_scale(&scale, endpoint->workers, actions->build_scale);
-	return endpoint->quant->pack_f32(lane, source, elements, &scale);
+	memset(lane + filled, 0, (actions->header.lanes - filled) * sizeof(*lane));
+	if (wire_round_of(actions->header.flags) == WIRE_DATA)
+		return lanes->way->pack(lanes, lane, source, elements, actions->build_scale);
+	lanes->way->detail(lanes, lane, source, elements);
+	return 0;
 }
 
 static void build(struct endpoint *endpoint, uint32_t shard, const struct worker_actions *actions)
@@ -127,28 +119,21 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 		  const int32_t *lane)
 {
 	const struct endpoint_op *op = op_of(endpoint, actions->stored.cookie);
+	const struct lanes *lanes = endpoint_numbers(endpoint, actions->stored.cookie);
 	uint64_t first = actions->stored.first;
 	uint32_t elements = actions->stored.elements;
-	bool is_avg = op->is_avg;
-	struct quant_scale scale;
 	void *at;
 
 	if (!elements)
 		return;
 	at = segments_write(op, first, elements, endpoint->scratch);
-	if (actions->stored_round == WIRE_DETAIL) /* it amends what is there */
+	if (actions->stored_round == WIRE_DETAIL) { /* it amends what is there */
 		(void)segments_read(op, SEGMENTS_DESTINATION, first, elements, endpoint->scratch);
-	if (op->type == ENDPOINT_INT32 && actions->stored_round == WIRE_DETAIL) {
-		endpoint->stats.saturated +=
-			quant_detail_amend_i32(at, lane, elements, endpoint->workers, is_avg);
-	} else if (op->type == ENDPOINT_INT32) {
-		endpoint->quant->unpack_i32(at, lane, elements, endpoint->workers,
-					    is_avg && !actions->is_amended_later);
-	} else if (actions->stored_round == WIRE_DETAIL) {
-		quant_detail_amend_f32(at, lane, elements);
+		endpoint->stats.saturated += lanes->way->amend(lanes, at, lane, elements);
 	} else {
-		quant_scale(&scale, endpoint->workers, actions->stored_scale);
-		endpoint->quant->unpack_f32(at, lane, elements, &scale, is_avg);
+		endpoint->stats.saturated += lanes->way->unpack(lanes, at, lane, elements,
+								actions->stored_scale,
+								actions->is_amended_later);
 	}
 	segments_written(op, first, elements, endpoint->scratch);
 }

@@ -15,6 +15,7 @@ enum {
 	LANES = 8,
 	OPS = 4,
 	COUNT_MAX = 40,
+	BYTES_MAX = 8 * COUNT_MAX,
 	OPS_MAX = 8,
 	GENERATION = 0xfffffff0,
 	JOB = 5,
@@ -33,10 +34,9 @@ static struct {
 	struct endpoint *endpoint;
 	uint32_t shards, workers;
 	struct sent sent[SHARDS_MAX][SLOTS];
-	int32_t *source[OPS], *destination[OPS]; /* of just their size */
-	uint64_t count[OPS], hash[OPS];
-	enum endpoint_type type[OPS];
-	bool is_avg[OPS];
+	uint8_t *source[OPS], *destination[OPS]; /* of just their size */
+	uint64_t count[OPS], bytes[OPS], hash[OPS];
+	struct lanes lanes[OPS];
 	uint32_t ops, done;
 } test;
 
@@ -108,26 +108,35 @@ static const struct link_ops fake_ops = { .recv = fuzz_link_recv,
 static void op_submit(struct fuzz_input *input)
 {
 	uint8_t how = fuzz_u8(input), values = fuzz_u8(input);
+	static const enum lanes_type types[] = { LANES_INT32, LANES_FLOAT32 };
 	uint32_t i = test.ops, state = values;
 	struct endpoint_op op = { .descriptor = { .number = i, .name = "" },
 				  .stream = how & 4 ? (int)MAP_BULK : -1,
-				  .type = how & 1 ? ENDPOINT_FLOAT32 : ENDPOINT_INT32,
-				  .is_avg = how >> 1 & 1,
+				  .type = types[how & 1],
+				  .op = how >> 1 & 1 ? LANES_AVG : LANES_SUM,
 				  .cookie = i };
 
 	if (i == OPS)
 		return;
+	if (how >= 0xe0) { /* another type, and with MAX or MIN: some of that lanes cannot do */
+		uint8_t other = fuzz_u8(input);
+
+		op.type = (enum lanes_type)(other % LANES_TYPES);
+		op.op = (enum lanes_op)(other / LANES_TYPES % LANES_OPS);
+	}
 	op.count = how & 0xf0 ? 1 + fuzz_u8(input) % COUNT_MAX : 0;
 	op.descriptor.count = op.count;
-	test.count[i] = op.count;
-	test.type[i] = op.type;
-	test.is_avg[i] = op.is_avg;
-	test.destination[i] = fuzz_just(op.count);
-	test.source[i] = how & 8 ? test.destination[i] : fuzz_just(op.count);
-	for (uint64_t k = 0; k < op.count; k++) {
-		test.destination[i][k] = -1;
-		test.source[i][k] = (int32_t)fuzz_next(&state);
+	if (!endpoint_lanes(test.endpoint, op.type, op.op, op.count, &test.lanes[i])) {
+		FUZZ_CHECK(endpoint_submit(test.endpoint, &op) < 0);
+		return;
 	}
+	test.bytes[i] = op.count * lanes_bytes(op.type);
+	test.count[i] = op.count;
+	test.destination[i] = fuzz_just(test.bytes[i]);
+	test.source[i] = how & 8 ? test.destination[i] : fuzz_just(test.bytes[i]);
+	memset(test.destination[i], 0xff, test.bytes[i]);
+	for (uint64_t k = 0; k < test.bytes[i]; k++)
+		test.source[i][k] = (uint8_t)fuzz_next(&state);
 	op.source = test.source[i];
 	op.destination = test.destination[i];
 	op.descriptor.type = op.type;
@@ -225,53 +234,58 @@ static struct place place_of(uint32_t shard, uint32_t slot)
 	const struct worker_op_state *is = &worker->stream[stream].ops[state->op % OPS_MAX];
 	uint64_t index = map_chunk(&worker->map, stream, shard, state->k) - is->first;
 	struct place place = { 0 };
+	uint32_t full;
 
 	while (place.op < test.ops && test.hash[place.op] != is->op.hash)
 		place.op++;
 	FUZZ_CHECK(place.op < test.ops);
-	place.first = index * LANES;
-	place.elements = map_chunk_elements(test.count[place.op], LANES, index);
+	full = map_full(test.lanes[place.op].shape, LANES);
+	place.first = index * full;
+	place.elements = map_chunk_elements(test.count[place.op], full, index);
 	FUZZ_CHECK(place.first + place.elements <= test.count[place.op]);
 	return place;
 }
 
-static void destinations_copy(int32_t to[OPS][COUNT_MAX])
+static void destinations_copy(uint8_t to[OPS][BYTES_MAX])
 {
 	for (uint32_t i = 0; i < test.ops; i++)
-		memcpy(to[i], test.destination[i], test.count[i] * sizeof(int32_t));
+		memcpy(to[i], test.destination[i], test.bytes[i]);
 }
 
 /* Nothing but this place may differ from `before`; place NULL: nothing at all. */
-static void destinations_check(int32_t before[OPS][COUNT_MAX], const struct place *place)
+static void destinations_check(uint8_t before[OPS][BYTES_MAX], const struct place *place)
 {
 	for (uint32_t i = 0; i < test.ops; i++) {
+		size_t bytes = test.lanes[i].bytes;
+
 		if (place && place->op == i)
-			memcpy(before[i] + place->first, test.destination[i] + place->first,
-			       place->elements * sizeof(int32_t));
-		FUZZ_CHECK(
-			!memcmp(before[i], test.destination[i], test.count[i] * sizeof(int32_t)));
+			memcpy(before[i] + place->first * bytes,
+			       test.destination[i] + place->first * bytes, place->elements * bytes);
+		FUZZ_CHECK(!memcmp(before[i], test.destination[i], test.bytes[i]));
 	}
 }
 
 /* What an accepted int32 DATA result leaves, unless a DETAIL round is to amend it. */
 static void values_check(const struct place *place, const struct wire *packet, const uint8_t *at)
 {
-	if (test.type[place->op] != ENDPOINT_INT32 || packet->flags & WIRE_STICKY_MASK ||
-	    packet->flags % 4 != WIRE_DATA)
+	const struct lanes *lanes = &test.lanes[place->op];
+
+	if (lanes->type != LANES_INT32 || lanes->lane_op != WIRE_ADD ||
+	    packet->flags & WIRE_STICKY_MASK || packet->flags % 4 != WIRE_DATA)
 		return;
 	for (uint32_t i = 0; i < place->elements; i++) {
-		int32_t lane;
+		int32_t lane, is;
 
 		memcpy(&lane, at + WIRE_HEADER_BYTES + i * sizeof(lane), sizeof(lane));
-		if (test.is_avg[place->op])
-			lane /= (int32_t)test.workers;
-		FUZZ_CHECK(test.destination[place->op][place->first + i] == lane);
+		memcpy(&is, test.destination[place->op] + (place->first + i) * sizeof(is),
+		       sizeof(is));
+		FUZZ_CHECK(is == (lanes->is_avg ? lane / (int32_t)test.workers : lane));
 	}
 }
 
 static void packet_give(struct fuzz_input *input, uint8_t how)
 {
-	static int32_t before[OPS][COUNT_MAX];
+	static uint8_t before[OPS][BYTES_MAX];
 	uint32_t shard = how >> 2 & 1, bytes;
 	struct endpoint_stats stats, after;
 	struct place place = { 0 };

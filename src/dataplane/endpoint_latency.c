@@ -116,7 +116,7 @@ static void store(struct endpoint *endpoint, const struct worker_latency_actions
 	if (!count)
 		return;
 	at = segments_write(op, 0, count, endpoint->scratch);
-	endpoint->quant->unpack_i32(at, lane, count, endpoint->workers, op->is_avg);
+	endpoint->quant->unpack_i32(at, lane, count, endpoint->workers, op->op == LANES_AVG);
 	segments_written(op, 0, count, endpoint->scratch);
 }
 

@@ -42,7 +42,7 @@ static bool is_avg(uint32_t op)
 static struct endpoint_op call_of(uint32_t worker, uint32_t op)
 {
 	struct calls *of = &calls[worker];
-	struct endpoint_op call = op_of_type(ENDPOINT_INT32, op, of->in[op], count_of(op));
+	struct endpoint_op call = op_of_type(LANES_INT32, op, of->in[op], count_of(op));
 
 	for (uint32_t i = 0; i < LANES; i++) {
 		of->in[op][i] = value_of(worker, op, i);
@@ -50,7 +50,7 @@ static struct endpoint_op call_of(uint32_t worker, uint32_t op)
 	}
 	if (op % 2)
 		call.destination = of->out[op];
-	call.is_avg = is_avg(op);
+	call.op = is_avg(op) ? LANES_AVG : LANES_SUM;
 	call.is_out_of_range = &of->is_range[op];
 	call.first_ns = &of->first_ns[op];
 	of->is_range[op] = false;

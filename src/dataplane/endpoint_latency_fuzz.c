@@ -86,8 +86,8 @@ static void op_submit(struct fuzz_input *input)
 	uint32_t i = test.ops, state = values;
 	struct endpoint_op op = { .descriptor = { .number = i, .name = "" },
 				  .stream = -1,
-				  .type = ENDPOINT_INT32,
-				  .is_avg = how >> 4 & 1,
+				  .type = LANES_INT32,
+				  .op = how >> 4 & 1 ? LANES_AVG : LANES_SUM,
 				  .cookie = i,
 				  .is_out_of_range = &test.is_range[i % OPS] };
 
@@ -98,10 +98,11 @@ static void op_submit(struct fuzz_input *input)
 		op.count = LANES;
 	op.descriptor.count = op.count;
 	test.count[i] = (uint32_t)op.count;
-	test.is_avg[i] = op.is_avg;
+	test.is_avg[i] = op.op == LANES_AVG;
 	test.is_range[i] = false;
-	test.destination[i] = fuzz_just(test.count[i]);
-	test.source[i] = how & 0x20 ? test.destination[i] : fuzz_just(test.count[i]);
+	test.destination[i] = fuzz_just(test.count[i] * sizeof(int32_t));
+	test.source[i] = how & 0x20 ? test.destination[i]
+				    : fuzz_just(test.count[i] * sizeof(int32_t));
 	for (uint32_t k = 0; k < test.count[i]; k++) {
 		test.destination[i][k] = -1;
 		test.source[i][k] = (int32_t)fuzz_next(&state);

@@ -187,7 +187,7 @@ static void latency__open_and_submit_refuse_what_the_mode_does_not_do(void **sta
 	struct net *net = net_open_as(0, 8, 4, 0, 1);
 	struct endpoint_options good = options_of(net, shards), bad;
 	int32_t x[LANES] = { 0 };
-	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, x, 1);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, x, 1);
 	struct endpoint *endpoint;
 
 	(void)state;
@@ -206,11 +206,11 @@ static void latency__open_and_submit_refuse_what_the_mode_does_not_do(void **sta
 	assert_non_null(endpoint);
 	assert_int_equal(endpoint_submit(endpoint, &op), -EINVAL); /* before START */
 	assert_int_equal(endpoint_start(endpoint, LANES), 0);
-	op = op_of_type(ENDPOINT_INT32, 0, x, LANES + 1);
+	op = op_of_type(LANES_INT32, 0, x, LANES + 1);
 	assert_int_equal(endpoint_submit(endpoint, &op), -EINVAL);
-	op = op_of_type(ENDPOINT_FLOAT32, 0, x, 1);
+	op = op_of_type(LANES_FLOAT32, 0, x, 1);
 	assert_int_equal(endpoint_submit(endpoint, &op), -EINVAL);
-	op = op_of_type(ENDPOINT_INT32, 0, x, LANES);
+	op = op_of_type(LANES_INT32, 0, x, LANES);
 	for (uint32_t i = 0; i < 4; i++) /* 2 were asked for, but P fit */
 		assert_int_equal(endpoint_submit(endpoint, &op), 0);
 	assert_int_equal(endpoint_submit(endpoint, &op), -EAGAIN);
@@ -225,7 +225,7 @@ static void latency__submits_no_more_than_there_is_room_for_until_they_are_taken
 	struct net *net = net_open_as(1, 8, 4, 0, 1);
 	struct endpoint_options options = options_of(net, &shard);
 	int32_t x[LANES] = { 0 };
-	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, x, 1);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, x, 1);
 	struct packet packet;
 	uint32_t count = 0;
 	uint64_t cookie;
@@ -255,7 +255,7 @@ static void latency__sends_no_more_than_its_window(void **state)
 	struct endpoint_shard shard = { .address = switch_address, .generation = GENERATION };
 	struct net *net = net_open_as(0, 8, 4, 0, 1);
 	struct endpoint_options options = options_of(net, &shard);
-	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, NULL, 0);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, NULL, 0);
 	struct endpoint *endpoint;
 
 	(void)state;

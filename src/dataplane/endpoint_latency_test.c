@@ -117,7 +117,7 @@ static void latency__sums_a_vector_in_several_buffers(void **state)
 	(void)state;
 	memset(out, 0x5a, sizeof(out));
 	for (uint32_t w = 0; w < 2; w++) {
-		struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, NULL, 8);
+		struct endpoint_op op = op_of_type(LANES_INT32, 0, NULL, 8);
 
 		for (uint32_t i = 0; i < 8; i++) {
 			in[w][0][i] = value_of(w, 0, i);

@@ -48,6 +48,7 @@ struct endpoint {
 	const atomic_uint *contenders;
 	struct shard_state *shards;
 	struct endpoint_op *ops; /* worker's cookie is the index */
+	struct lanes *numbers;   /* of each, how it travels */
 	uint32_t ops_count, ops_max;
 	uint32_t *ops_free;
 	uint32_t ops_free_count;
@@ -72,6 +73,12 @@ static inline uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t
 				       uint32_t slot)
 {
 	return endpoint->shards[shard].buffers + (size_t)slot * endpoint->packet_bytes;
+}
+
+/* Dense mode: how the operation travels whose cookie this is. */
+static inline const struct lanes *endpoint_numbers(const struct endpoint *endpoint, uint64_t cookie)
+{
+	return &endpoint->numbers[cookie];
 }
 
 /* endpoint_out.c: what goes out. There is room for a packet, with or without lanes, if has_room says so;

@@ -23,7 +23,7 @@ static void sums_int32(uint32_t workers, uint64_t count, uint32_t loss, uint64_t
 			data[w][i] = (int32_t)rng_next(&net->rng) >> 4;
 			sum[i] += data[w][i];
 		}
-		op = op_of_type(ENDPOINT_INT32, 0, data[w], count);
+		op = op_of_type(LANES_INT32, 0, data[w], count);
 		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
 	}
 	assert_true(net_run(net, 1, 60));
@@ -79,7 +79,7 @@ static void endpoint__has_as_many_operations_as_it_was_opened_for(void **state)
 	net->endpoints[0] = endpoint;
 	assert_int_equal(endpoint_start(endpoint, LANES), 0);
 	for (int stream = 0; stream < MAP_STREAMS; stream++) {
-		struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, &data[stream], 1);
+		struct endpoint_op op = op_of_type(LANES_INT32, 0, &data[stream], 1);
 
 		op.stream = stream;
 		assert_int_equal(endpoint_submit(endpoint, &op), 0);
@@ -107,7 +107,7 @@ static void endpoint__says_no_exponent_of_whole_numbers(void **state)
 	struct net *net = net_open(1, 0, 3);
 	int32_t data[COUNT];
 	uint32_t seen[2] = { 0 };
-	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data, COUNT);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, data, COUNT);
 
 	(void)state;
 	for (uint32_t i = 0; i < COUNT; i++)
@@ -131,10 +131,10 @@ static void sum_of_one_is_itself(bool is_avg)
 	};
 	struct net *net = net_open(1, 5, seed_of_run());
 	static uint32_t in[COUNT], out[COUNT];
-	struct endpoint_op op = op_of_type(ENDPOINT_FLOAT32, 0, out, COUNT);
+	struct endpoint_op op = op_of_type(LANES_FLOAT32, 0, out, COUNT);
 	struct endpoint_stats stats;
 
-	op.is_avg = is_avg;
+	op.op = is_avg ? LANES_AVG : LANES_SUM;
 	for (uint32_t i = 0; i < COUNT; i++)
 		in[i] = i % 3 ? (uint32_t)rng_next(&net->rng) : odd[i / 3 % 10];
 	memcpy(out, in, sizeof(in));
@@ -158,8 +158,8 @@ static void endpoint__begins_what_is_urgent_and_leaves_the_rest(void **state)
 {
 	static int32_t large[1000 * LANES], small[LANES];
 	struct net *net = net_open(2, 0, 1);
-	struct endpoint_op bulk = op_of_type(ENDPOINT_INT32, 0, large, 1000 * LANES);
-	struct endpoint_op express = op_of_type(ENDPOINT_INT32, 0, small, LANES);
+	struct endpoint_op bulk = op_of_type(LANES_INT32, 0, large, 1000 * LANES);
+	struct endpoint_op express = op_of_type(LANES_INT32, 0, small, LANES);
 	struct endpoint *endpoint = net->endpoints[0];
 	struct endpoint_stats stats;
 
@@ -184,7 +184,7 @@ static void endpoint__begins_one_message_while_others_want_it(void **state)
 {
 	static int32_t data[1000 * LANES];
 	struct net *net = net_open(2, 0, 1);
-	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data, 1000 * LANES);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, data, 1000 * LANES);
 	struct endpoint_stats stats;
 
 	(void)state;
@@ -213,7 +213,7 @@ static void endpoint__keeps_what_the_link_has_no_room_for(void **state)
 
 	(void)state;
 	for (uint32_t w = 0; w < 2; w++) {
-		struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data[w], COUNT);
+		struct endpoint_op op = op_of_type(LANES_INT32, 0, data[w], COUNT);
 
 		net->links[w].link.ops = &narrow_ops;
 		for (int32_t i = 0; i < COUNT; i++)
@@ -254,7 +254,7 @@ static void endpoint__copy_that_is_asked_for_does_not_wait_for_the_window(void *
 	(void)state;
 	net->is_lost = first_is_lost;
 	for (uint32_t w = 0; w < 2; w++) {
-		struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data[w], 1000 * LANES);
+		struct endpoint_op op = op_of_type(LANES_INT32, 0, data[w], 1000 * LANES);
 
 		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
 	}
@@ -293,7 +293,7 @@ static void endpoint__sums_floats_of_mixed_operations_within_the_bound(void **st
 				if (largest[o][i / LANES] < (double)(x < 0 ? -x : x))
 					largest[o][i / LANES] = (double)(x < 0 ? -x : x);
 			}
-			op = op_of_type(ENDPOINT_FLOAT32, o, data[o][w], counts[o]);
+			op = op_of_type(LANES_FLOAT32, o, data[o][w], counts[o]);
 			assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
 		}
 	}
@@ -327,13 +327,13 @@ static void endpoint__gives_back_inf_nan_and_saturates(void **state)
 	struct endpoint_op op;
 
 	(void)state;
-	op = op_of_type(ENDPOINT_FLOAT32, 0, a, 4);
+	op = op_of_type(LANES_FLOAT32, 0, a, 4);
 	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
-	op = op_of_type(ENDPOINT_FLOAT32, 0, b, 4);
+	op = op_of_type(LANES_FLOAT32, 0, b, 4);
 	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
-	op = op_of_type(ENDPOINT_INT32, 1, c, 3);
+	op = op_of_type(LANES_INT32, 1, c, 3);
 	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
-	op = op_of_type(ENDPOINT_INT32, 1, d, 3);
+	op = op_of_type(LANES_INT32, 1, d, 3);
 	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
 	assert_true(net_run(net, 2, 10));
 	assert_true(a[0] == inf.value);
@@ -354,11 +354,11 @@ static void endpoint__another_count_on_one_rank_is_a_mismatch(void **state)
 {
 	struct net *net = net_open(2, 0, 1);
 	int32_t a[100] = { 0 }, b[100] = { 0 };
-	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, a, 100);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, a, 100);
 
 	(void)state;
 	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
-	op = op_of_type(ENDPOINT_INT32, 0, b, 99);
+	op = op_of_type(LANES_INT32, 0, b, 99);
 	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
 	assert_false(net_run(net, 1, 1));
 	assert_true(net->mismatches > 0);
@@ -407,16 +407,16 @@ static void pieces_check(const struct pieces *pieces)
 }
 
 /* Floats of all kinds, or integers of which some need a DETAIL round. */
-static uint32_t any_element(struct rng *rng, enum endpoint_type type)
+static uint32_t any_element(struct rng *rng, enum lanes_type type)
 {
 	uint32_t bits = (uint32_t)rng_next(rng);
 
-	if (type == ENDPOINT_FLOAT32 && (bits >> 23 & 0xff) == 0xff)
+	if (type == LANES_FLOAT32 && (bits >> 23 & 0xff) == 0xff)
 		return rng_below(rng, 64) ? 0x3f800000 : bits;
-	return type == ENDPOINT_INT32 && rng_below(rng, 8) ? bits >> 5 : bits;
+	return type == LANES_INT32 && rng_below(rng, 8) ? bits >> 5 : bits;
 }
 
-static void sums_in_pieces(enum endpoint_type type, bool is_in_place, uint64_t seed)
+static void sums_in_pieces(enum lanes_type type, bool is_in_place, uint64_t seed)
 {
 	static struct pieces pieces[3];
 	uint32_t counts[PIECES];
@@ -452,7 +452,7 @@ static void endpoint__sums_pieces_as_if_they_were_one_vector(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 24; i++)
-		sums_in_pieces(i & 1 ? ENDPOINT_INT32 : ENDPOINT_FLOAT32, i & 2, seed + i);
+		sums_in_pieces(i & 1 ? LANES_INT32 : LANES_FLOAT32, i & 2, seed + i);
 }
 
 /* A vector that needs more than 32 bits to count: what lies beyond is found where it should be. */
@@ -463,7 +463,9 @@ static void segments__reach_beyond_32_bits(void **state)
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uint32_t *near = vast + far - 4, last[4] = { 5, 6, 7, 8 }, scratch[8];
 	struct endpoint_segment segments[] = { { 0, far, vast, vast }, { far, 4, last, last } };
-	struct endpoint_op op = { .segments = segments, .segments_count = 2, .count = far + 4 };
+	struct endpoint_op op = {
+		.segments = segments, .segments_count = 2, .count = far + 4, .type = LANES_INT32
+	};
 
 	(void)state;
 	assert_ptr_not_equal(vast, MAP_FAILED);
@@ -492,8 +494,8 @@ static void sums_of_floats(uint32_t *bits, uint32_t count)
 		for (uint32_t i = 0; i < count; i++)
 			bits[w * count + i] = i < count / 2 ? 1 + 977 * i * (w + 1)
 							    : 0x3f800001 + 3 * i + w;
-		op = op_of_type(ENDPOINT_FLOAT32, 0, bits + w * count, count);
-		op.is_avg = true;
+		op = op_of_type(LANES_FLOAT32, 0, bits + w * count, count);
+		op.op = LANES_AVG;
 		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
 	}
 	assert_true(net_run(net, 1, 10));
@@ -542,7 +544,7 @@ static void endpoint__takes_nothing_of_another_generation(void **state)
 	static const uint8_t types[] = { WIRE_RESULT, WIRE_HELD, WIRE_NEED };
 	struct net *net = net_open(2, 0, seed_of_run());
 	int32_t data[LANES] = { 1, -2, 3 };
-	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data, LANES);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, data, LANES);
 	struct endpoint *endpoint = net->endpoints[0];
 	struct endpoint_stats stats;
 

@@ -77,9 +77,9 @@ static inline uint32_t fuzz_datagram_raw(struct fuzz_link *link, struct fuzz_inp
 }
 
 /* A vector of just its size. */
-static inline int32_t *fuzz_just(uint64_t count)
+static inline void *fuzz_just(uint64_t bytes)
 {
-	int32_t *block = malloc(count ? count * sizeof(*block) : 1);
+	void *block = malloc(bytes ? bytes : 1);
 
 	FUZZ_CHECK(block);
 	return block;

@@ -6,8 +6,6 @@
 
 #include "dataplane/endpoint.h"
 
-enum { ELEMENT_BYTES = 4 };
-
 /* The segment that holds element `first`, which is inside the vector. */
 static const struct endpoint_segment *segment_of(const struct endpoint_op *op, uint64_t first)
 {
@@ -24,14 +22,14 @@ static const struct endpoint_segment *segment_of(const struct endpoint_op *op, u
 	return &op->segments[low];
 }
 
-static uint8_t *place(const struct endpoint_segment *segment, enum segments_side side,
-		      uint64_t first)
+static uint8_t *place(const struct endpoint_op *op, const struct endpoint_segment *segment,
+		      enum segments_side side, uint64_t first)
 {
 	/* One table serves both sides; a source is only ever read through what segments_read returns. */
 	uintptr_t at = side == SEGMENTS_SOURCE ? (uintptr_t)segment->source
 					       : (uintptr_t)segment->destination;
 
-	return (uint8_t *)at + (first - segment->first) * ELEMENT_BYTES;
+	return (uint8_t *)at + (first - segment->first) * lanes_bytes(op->type);
 }
 
 /* Where the elements lie, or NULL if they straddle. */
@@ -42,19 +40,20 @@ static uint8_t *whole(const struct endpoint_op *op, enum segments_side side, uin
 	const struct endpoint_segment *segment;
 
 	if (!op->segments_count || !count)
-		return place(&all, side, first);
+		return place(op, &all, side, first);
 	segment = segment_of(op, first);
 	if (count > segment->count - (first - segment->first))
 		return NULL;
-	return place(segment, side, first);
+	return place(op, segment, side, first);
 }
 
 /* How much of [first, end) this segment has. */
-static size_t share(const struct endpoint_segment *segment, uint64_t first, uint64_t end)
+static size_t share(const struct endpoint_op *op, const struct endpoint_segment *segment,
+		    uint64_t first, uint64_t end)
 {
 	uint64_t last = segment->first + segment->count;
 
-	return (size_t)((last < end ? last : end) - first) * ELEMENT_BYTES;
+	return (size_t)((last < end ? last : end) - first) * lanes_bytes(op->type);
 }
 
 const void *segments_read(const struct endpoint_op *op, enum segments_side side, uint64_t first,
@@ -68,9 +67,9 @@ const void *segments_read(const struct endpoint_op *op, enum segments_side side,
 		return in_place;
 	for (const struct endpoint_segment *segment = segment_of(op, first); first < end;
 	     first = segment->first + segment->count, segment++) {
-		size_t bytes = share(segment, first, end);
+		size_t bytes = share(op, segment, first, end);
 
-		memcpy(to, place(segment, side, first), bytes);
+		memcpy(to, place(op, segment, side, first), bytes);
 		to += bytes;
 	}
 	return scratch;
@@ -93,9 +92,9 @@ void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t cou
 		return;
 	for (const struct endpoint_segment *segment = segment_of(op, first); first < end;
 	     first = segment->first + segment->count, segment++) {
-		size_t bytes = share(segment, first, end);
+		size_t bytes = share(op, segment, first, end);
 
-		memcpy(place(segment, SEGMENTS_DESTINATION, first), from, bytes);
+		memcpy(place(op, segment, SEGMENTS_DESTINATION, first), from, bytes);
 		from += bytes;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * segments.h - an operation's vector may lie in several buffers. Chunks are cut from the vector, so one
- * may straddle them: such a chunk is worked on in a scratch, any other where it lies. An element has 4 bytes.
+ * may straddle them: such a chunk is worked on in a scratch, any other where it lies.
  */
 #ifndef DATAPLANE_SEGMENTS_H
 #define DATAPLANE_SEGMENTS_H

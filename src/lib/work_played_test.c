@@ -57,8 +57,8 @@ static void submit__hands_the_endpoint_what_the_call_has_said(void **state)
 	assert_ptr_equal(test.ops[0].destination, y);
 	assert_int_equal(test.ops[0].segments_count, 0);
 	assert_int_equal(test.ops[0].count, 3);
-	assert_int_equal(test.ops[0].type, ENDPOINT_FLOAT32);
-	assert_true(test.ops[0].is_avg);
+	assert_int_equal(test.ops[0].type, LANES_FLOAT32);
+	assert_int_equal(test.ops[0].op, LANES_AVG);
 	assert_int_equal(test.ops[0].stream, MAP_BULK);
 	assert_ptr_equal(test.ops[0].is_out_of_range, &works[0]->is_out_of_range);
 	assert_null(test.ops[0].first_ns); /* nobody keeps a timeline */
@@ -76,7 +76,7 @@ static void submit__hands_the_endpoint_what_the_call_has_said(void **state)
 	assert_int_equal(test.ops[1].segments[1].first, 4);
 	assert_int_equal(test.ops[1].segments[1].count, 2);
 	assert_ptr_equal(test.ops[1].segments[1].source, z);
-	assert_false(test.ops[1].is_avg);
+	assert_int_equal(test.ops[1].op, LANES_SUM);
 	assert_int_equal(test.ops[1].stream, MAP_EXPRESS);
 	assert_int_equal(test.begins, 2);
 	is_done(works[1]);

@@ -153,8 +153,12 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	round->flags |= flags & WIRE_STICKY_MASK;
 	if (packet->exponent > round->exponent)
 		round->exponent = packet->exponent;
-	for (uint32_t i = 0; i < packet->lanes; i++)
-		sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)lane[i]);
+	for (uint32_t i = 0; i < packet->lanes; i++) {
+		if (wire_op_of(flags) != WIRE_MAX)
+			sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)lane[i]);
+		else if (lane[i] > sum[i])
+			sum[i] = lane[i];
+	}
 }
 
 static void worker_update(struct check *check, uint32_t w, uint32_t shard,

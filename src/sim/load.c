@@ -46,7 +46,7 @@ static const struct scenario_op *op_of(const struct load *load, uint32_t rank, u
 
 static size_t op_bytes(const struct scenario_op *op)
 {
-	return op->count * sizeof(int32_t);
+	return op->count * lanes_bytes(op->type);
 }
 
 struct load *load_open(const struct scenario *scenario, struct check *check)
@@ -101,14 +101,14 @@ void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoi
 		.descriptor = { .number = index - load->first,
 				.kind = op->is_barrier ? KIND_BARRIER : KIND_ALLREDUCE,
 				.type = (uint32_t)op->type,
-				.op = op->is_avg,
+				.op = op->op,
 				.count = op->count,
 				.name = "" },
 		.source = is_in_place ? destination : state->source[rank],
 		.destination = destination,
 		.count = op->count,
 		.type = op->type,
-		.is_avg = op->is_avg,
+		.op = op->op,
 		.stream = op->stream,
 		.cookie = index,
 		.is_out_of_range = &state->is_out_of_range[rank],

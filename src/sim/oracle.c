@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+__extension__ typedef __int128 int128;
+
 enum {
 	BLOCK = 24, /* elements of one kind side by side: chunks of few lanes are of one kind, others not */
 	EXPONENT_AT = 23,
@@ -72,10 +74,21 @@ static void plain_fill(const struct scenario_op *op, uint32_t rank, int32_t *ele
 		elements[i] = whose + (int32_t)(op->data * 100000 + i);
 }
 
+static void element_put(const struct scenario_op *op, void *elements, uint64_t i,
+			enum contents kind, uint64_t draw)
+{
+	bool is_float = op->type == LANES_FLOAT32;
+	uint64_t bits = is_float ? float_of_kind(kind, draw) : int_of_kind(kind, draw);
+	size_t bytes = lanes_bytes(op->type);
+
+	if (bytes == 8)
+		bits = bits << 32 | (uint32_t)draw;
+	memcpy((uint8_t *)elements + i * bytes, &bits, bytes);
+}
+
 void oracle_fill(const struct scenario_op *op, uint32_t rank, void *elements)
 {
 	struct rng shared, own;
-	uint32_t *at = elements;
 
 	if (op->is_plain) {
 		plain_fill(op, rank, elements);
@@ -95,25 +108,62 @@ void oracle_fill(const struct scenario_op *op, uint32_t rank, void *elements)
 		if (!is_calm && rng_chance(&own, 20000))
 			kind = (enum contents)rng_below(&own, CONTENTS);
 		for (uint64_t j = i; j < end; j++)
-			at[j] = op->type == ENDPOINT_FLOAT32 ? float_of_kind(kind, rng_next(&own))
-							     : int_of_kind(kind, rng_next(&own));
+			element_put(op, elements, j, kind, rng_next(&own));
 	}
 }
 
 /* --- what has to come out --- */
 
+static int128 int_at(enum lanes_type type, const void *elements, uint64_t i)
+{
+	switch (type) {
+	case LANES_INT8:
+		return ((const int8_t *)elements)[i];
+	case LANES_UINT8:
+		return ((const uint8_t *)elements)[i];
+	case LANES_UINT32:
+		return ((const uint32_t *)elements)[i];
+	case LANES_INT64:
+		return ((const int64_t *)elements)[i];
+	case LANES_UINT64:
+		return ((const uint64_t *)elements)[i];
+	default:
+		return ((const int32_t *)elements)[i];
+	}
+}
+
+/* R-NUM-9: at the ends of its type. */
+static int128 saturated(enum lanes_type type, int128 sum)
+{
+	bool is_signed = type == LANES_INT8 || type == LANES_INT32 || type == LANES_INT64;
+	uint32_t bits = 8 * lanes_bytes(type) - is_signed;
+	int128 most = ((int128)1 << bits) - 1, least = is_signed ? -most - 1 : 0;
+
+	return sum > most ? most : sum < least ? least : sum;
+}
+
+static int128 int_expected(const struct scenario_op *op, uint32_t workers,
+			   const void *const *sources, uint64_t i)
+{
+	int128 result = int_at(op->type, sources[0], i);
+
+	for (uint32_t w = 1; w < workers; w++) {
+		int128 x = int_at(op->type, sources[w], i);
+
+		if (op->op == LANES_MAX)
+			result = x > result ? x : result;
+		else if (op->op == LANES_MIN)
+			result = x < result ? x : result;
+		else
+			result += x;
+	}
+	return saturated(op->type, op->op == LANES_AVG ? result / workers : result);
+}
+
 int32_t oracle_int32(const struct scenario_op *op, uint32_t workers, const void *const *sources,
 		     uint64_t i)
 {
-	int64_t sum = 0;
-
-	for (uint32_t w = 0; w < workers; w++)
-		sum += ((const int32_t *)sources[w])[i];
-	if (op->is_avg)
-		sum /= (int64_t)workers;
-	if (sum > INT32_MAX)
-		return INT32_MAX;
-	return sum < INT32_MIN ? INT32_MIN : (int32_t)sum;
+	return (int32_t)int_expected(op, workers, sources, i);
 }
 
 bool oracle_is_out_of_range(const struct scenario_op *op, uint32_t workers,
@@ -131,15 +181,18 @@ bool oracle_is_out_of_range(const struct scenario_op *op, uint32_t workers,
 	return false;
 }
 
-static bool int32_verify(const struct scenario_op *op, uint32_t workers, const void *const *sources,
-			 const int32_t *result, char text[ORACLE_TEXT])
+static bool int_verify(const struct scenario_op *op, uint32_t workers, const void *const *sources,
+		       const void *result, char text[ORACLE_TEXT])
 {
 	for (uint64_t i = 0; i < op->count; i++) {
-		int32_t expected = oracle_int32(op, workers, sources, i);
-		if (result[i] == expected)
+		int128 expected = int_expected(op, workers, sources, i);
+		int128 is = int_at(op->type, result, i);
+
+		if (is == expected)
 			continue;
-		snprintf(text, ORACLE_TEXT, "int32 element %llu is %d, not %d",
-			 (unsigned long long)i, result[i], expected);
+		snprintf(text, ORACLE_TEXT, "int%u element %llu is %lld, not %lld",
+			 8 * lanes_bytes(op->type), (unsigned long long)i, (long long)is,
+			 (long long)expected);
 		return false;
 	}
 	return true;
@@ -147,6 +200,7 @@ static bool int32_verify(const struct scenario_op *op, uint32_t workers, const v
 
 /* How the elements of one chunk are told in integers (R-NUM-1, R-NUM-2). */
 struct chunk {
+	bool is_exact; /* R-NUM-13 */
 	int shift;
 	double bound; /* of a rank's lane */
 };
@@ -194,8 +248,10 @@ static float float32_expected(const struct scenario_op *op, uint32_t workers,
 		return NAN;
 	if (has_plus || has_minus)
 		return has_plus ? INFINITY : -INFINITY;
+	if (chunk->is_exact)
+		return oracle_exact(workers, sources, i, op->op == LANES_AVG);
 	sum = ldexp(sum, -chunk->shift) + 0.0; /* no lane is -0 */
-	return (float)(op->is_avg ? sum / workers : sum);
+	return (float)(op->op == LANES_AVG ? sum / workers : sum);
 }
 
 /* R-NUM-8 */
@@ -214,15 +270,49 @@ static bool lone_verify(const struct scenario_op *op, const void *source, const 
 	return true;
 }
 
+/* R-NUM-14: -0 is less than +0, and a NaN is the result. */
+static float float32_order(const struct scenario_op *op, uint32_t workers,
+			   const void *const *sources, uint64_t i)
+{
+	float best = ((const float *)sources[0])[i];
+
+	for (uint32_t w = 1; w < workers; w++) {
+		float x = ((const float *)sources[w])[i];
+		bool is_less = x < best || (x == best && signbit(x) && !signbit(best));
+		bool is_more = x > best || (x == best && !signbit(x) && signbit(best));
+
+		if (isnan(x) || isnan(best))
+			best = NAN;
+		else if (op->op == LANES_MAX ? is_more : is_less)
+			best = x;
+	}
+	return best;
+}
+
+/* As many digits of a lane's bits as 277 bits need: do they fit for all elements? */
+static bool is_exact(const struct scenario_op *op, uint32_t workers, uint32_t lanes)
+{
+	uint32_t bits = 31;
+
+	while (1u << (31 - bits) < workers)
+		bits--;
+	return op->count * ((277 + bits - 1) / bits) <= lanes;
+}
+
 static bool float32_verify(const struct scenario_op *op, uint32_t workers, uint32_t lanes,
 			   const void *const *sources, const float *result, char text[ORACLE_TEXT])
 {
+	bool is_order = op->op == LANES_MAX || op->op == LANES_MIN;
+
 	for (uint64_t first = 0; first < op->count; first += lanes) {
 		uint64_t end = first + lanes < op->count ? first + lanes : op->count;
 		struct chunk chunk = chunk_of(workers, sources, first, end);
 
+		chunk.is_exact = is_exact(op, workers, lanes);
 		for (uint64_t i = first; i < end; i++) {
-			float expected = float32_expected(op, workers, sources, i, &chunk);
+			float expected =
+				is_order ? float32_order(op, workers, sources, i)
+					 : float32_expected(op, workers, sources, i, &chunk);
 
 			if (memcmp(&result[i], &expected, sizeof(expected)) == 0 ||
 			    (isnan(expected) && isnan(result[i])))
@@ -238,8 +328,8 @@ static bool float32_verify(const struct scenario_op *op, uint32_t workers, uint3
 bool oracle_verify(const struct scenario_op *op, uint32_t workers, uint32_t lanes,
 		   const void *const *sources, const void *result, char text[ORACLE_TEXT])
 {
-	if (op->type == ENDPOINT_INT32)
-		return int32_verify(op, workers, sources, result, text);
+	if (op->type != LANES_FLOAT32)
+		return int_verify(op, workers, sources, result, text);
 	if (workers == 1)
 		return lone_verify(op, sources[0], result, text);
 	return float32_verify(op, workers, lanes, sources, result, text);

@@ -21,9 +21,12 @@ int32_t oracle_int32(const struct scenario_op *op, uint32_t workers, const void 
 bool oracle_is_out_of_range(const struct scenario_op *op, uint32_t workers,
 			    const void *const *sources);
 
-/* Is `result` right for these sources, chunk by chunk of `lanes` elements? int32: exact, saturated, avg
- * truncated. float32: to the bit what R-NUM-2 to R-NUM-4 say; any NaN is one. If not, false, and `text` says
- * what is wrong. */
+/* The correctly rounded sum (or average) of element i of these float32 vectors, all finite (R-NUM-13). */
+float oracle_exact(uint32_t workers, const void *const *sources, uint64_t i, bool is_avg);
+
+/* Is `result` right for these sources, chunk by chunk of `lanes` lanes? Integers: exact, saturated, avg
+ * truncated. float32: to the bit what R-NUM-2 to R-NUM-4, R-NUM-13 and R-NUM-14 say; any NaN is one. If not,
+ * false, and `text` says what is wrong. */
 bool oracle_verify(const struct scenario_op *op, uint32_t workers, uint32_t lanes,
 		   const void *const *sources, const void *result, char text[ORACLE_TEXT]);
 

@@ -23,15 +23,17 @@ static bool verify(const struct scenario_op *op, const void *result)
 	return oracle_verify(op, WORKERS, LANES, source_list, result, text);
 }
 
-static struct scenario_op op_make(enum endpoint_type type, bool is_avg, uint64_t count)
+static struct scenario_op op_make(enum lanes_type type, bool is_avg, uint64_t count)
 {
-	return (struct scenario_op){ .type = type, .is_avg = is_avg, .count = count };
+	return (struct scenario_op){ .type = type,
+				     .op = is_avg ? LANES_AVG : LANES_SUM,
+				     .count = count };
 }
 
 static void oracle__int32_saturates_and_avg_truncates_toward_zero(void **state)
 {
-	struct scenario_op sum = op_make(ENDPOINT_INT32, false, 3);
-	struct scenario_op avg = op_make(ENDPOINT_INT32, true, 3);
+	struct scenario_op sum = op_make(LANES_INT32, false, 3);
+	struct scenario_op avg = op_make(LANES_INT32, true, 3);
 	int32_t result[3];
 
 	(void)state;
@@ -59,7 +61,7 @@ static void floats_set(uint32_t at, float a, float b, float c)
 
 static void oracle__infinities_and_nan_are_exact(void **state)
 {
-	struct scenario_op op = op_make(ENDPOINT_FLOAT32, false, 4);
+	struct scenario_op op = op_make(LANES_FLOAT32, false, 4);
 	float result[] = { INFINITY, -INFINITY, NAN, NAN };
 
 	(void)state;
@@ -82,8 +84,8 @@ static void oracle__infinities_and_nan_are_exact(void **state)
  * E = 107, s = 48. */
 static void oracle__float32_is_that_of_the_chunk_to_the_bit(void **state)
 {
-	struct scenario_op op = op_make(ENDPOINT_FLOAT32, false, 2 * LANES);
-	struct scenario_op avg = op_make(ENDPOINT_FLOAT32, true, 2 * LANES);
+	struct scenario_op op = op_make(LANES_FLOAT32, false, 2 * LANES);
+	struct scenario_op avg = op_make(LANES_FLOAT32, true, 2 * LANES);
 	static float result[2 * LANES];
 
 	(void)state;
@@ -107,7 +109,7 @@ static void oracle__float32_is_that_of_the_chunk_to_the_bit(void **state)
 static void oracle__sum_of_one_is_its_bits(void **state)
 {
 	static const uint32_t odd[] = { 0x80000000, 0x7fc00001, 0xff800000, 1 };
-	struct scenario_op op = op_make(ENDPOINT_FLOAT32, true, 4);
+	struct scenario_op op = op_make(LANES_FLOAT32, true, 4);
 	const void *one[] = { odd };
 	char text[ORACLE_TEXT];
 	uint32_t result[4];
@@ -124,7 +126,7 @@ static void oracle__sum_of_one_is_its_bits(void **state)
 
 static void oracle__sum_beyond_range_is_infinite(void **state)
 {
-	struct scenario_op op = op_make(ENDPOINT_FLOAT32, false, 1);
+	struct scenario_op op = op_make(LANES_FLOAT32, false, 1);
 	float result = INFINITY;
 
 	(void)state;
@@ -142,7 +144,7 @@ static void oracle__contents_have_all_kinds_of_numbers(void **state)
 
 	(void)state;
 	for (op.data = 1; op.data <= 8; op.data++) {
-		op.type = ENDPOINT_FLOAT32;
+		op.type = LANES_FLOAT32;
 		oracle_fill(&op, 0, sources[0]);
 		for (uint32_t i = 0; i < COUNT; i++) {
 			float x;
@@ -153,7 +155,7 @@ static void oracle__contents_have_all_kinds_of_numbers(void **state)
 			denormal += fpclassify(x) == FP_SUBNORMAL;
 			negative += x < 0;
 		}
-		op.type = ENDPOINT_INT32;
+		op.type = LANES_INT32;
 		oracle_fill(&op, 1, sources[1]);
 		for (uint32_t i = 0; i < COUNT; i++)
 			beyond += (int32_t)sources[1][i] > quant_bound(WORKERS);

@@ -181,23 +181,38 @@ static uint64_t draw_count(uint32_t lanes, uint32_t chunks_max, struct rng *rng)
 	return edge * lanes + rng_below(rng, 3) - 1;
 }
 
+/* Halves of float32 and float64 are left to the second reading of their numbers: what is played here has all shapes. */
+static enum lanes_type draw_type(struct rng *rng)
+{
+	static const enum lanes_type others[] = { LANES_INT8, LANES_UINT8, LANES_UINT32,
+						  LANES_INT64, LANES_UINT64 };
+
+	if (rng_chance(rng, 200000))
+		return others[rng_below(rng, sizeof(others) / sizeof(*others))];
+	return rng_chance(rng, 400000) ? LANES_INT32 : LANES_FLOAT32;
+}
+
 static void draw_op(struct scenario_op *op, const struct scenario *scenario, uint32_t chunks_max,
 		    struct rng *rng)
 {
 	*op = (struct scenario_op){
-		.type = rng_chance(rng, 400000) ? ENDPOINT_INT32 : ENDPOINT_FLOAT32,
-		.is_avg = rng_chance(rng, 300000),
+		.type = draw_type(rng),
+		.op = rng_chance(rng, 300000) ? LANES_AVG : LANES_SUM,
 		.stream = -1,
 		.is_in_place = rng_u32(rng) & rng_u32(rng),
 		.data = rng_next(rng),
 	};
 	if (rng_chance(rng, 60000)) {
 		op->is_barrier = true;
-		op->type = ENDPOINT_INT32;
-		op->is_avg = false;
+		op->type = LANES_INT32;
+		op->op = LANES_SUM;
 	} else if (!rng_chance(rng, 30000)) {
 		op->count = draw_count(scenario->lanes, chunks_max, rng);
 	}
+	if (lanes_bytes(op->type) == 8) /* in three lanes, or so */
+		op->count /= 3;
+	else if (!op->is_barrier && rng_chance(rng, 150000))
+		op->op = rng_below(rng, 2) ? LANES_MAX : LANES_MIN;
 	if (rng_chance(rng, 100000))
 		op->stream = (int)rng_below(rng, MAP_STREAMS);
 }
@@ -237,10 +252,10 @@ static void draw_odd(struct scenario *scenario, struct rng *rng)
 		odd->count = op->count + 1;
 		break;
 	case 1:
-		odd->type = op->type == ENDPOINT_INT32 ? ENDPOINT_FLOAT32 : ENDPOINT_INT32;
+		odd->type = op->type == LANES_INT32 ? LANES_FLOAT32 : LANES_INT32;
 		break;
 	case 2:
-		odd->is_avg = !op->is_avg;
+		odd->op = op->op == LANES_AVG ? LANES_SUM : LANES_AVG;
 		break;
 	default:
 		odd->count = draw_count(scenario->lanes, 200, rng);
@@ -273,7 +288,7 @@ static void plain_ops_draw(struct scenario *scenario, struct rng *rng)
 		uint64_t chunks = rng_log(rng, 3, 48);
 
 		scenario->op[i] = (struct scenario_op){
-			.type = ENDPOINT_INT32,
+			.type = LANES_INT32,
 			.stream = -1,
 			.count = (is_small ? 1 : chunks) * scenario->lanes,
 			.is_plain = true,
@@ -335,8 +350,8 @@ static void latency_ops_draw(struct scenario *scenario, struct rng *rng)
 	for (uint32_t i = 0; i < scenario->ops; i++) {
 		struct scenario_op *op = &scenario->op[i];
 
-		*op = (struct scenario_op){ .type = ENDPOINT_INT32,
-					    .is_avg = rng_chance(rng, 300000),
+		*op = (struct scenario_op){ .type = LANES_INT32,
+					    .op = rng_chance(rng, 300000) ? LANES_AVG : LANES_SUM,
 					    .stream = -1,
 					    .is_in_place = rng_u32(rng) & rng_u32(rng),
 					    .count = rng_below(rng, scenario->lanes + 1),
@@ -344,7 +359,7 @@ static void latency_ops_draw(struct scenario *scenario, struct rng *rng)
 		op->data |= rng_chance(rng, 900000); /* the others may be out of range */
 		if (rng_chance(rng, 60000)) {
 			op->is_barrier = true;
-			op->is_avg = false;
+			op->op = LANES_SUM;
 			op->count = 0;
 		}
 	}

@@ -55,8 +55,8 @@ enum scenario_kind {
 
 /* What is in the vectors. Elements come in blocks, and each block has its own kind of contents. */
 struct scenario_op {
-	enum endpoint_type type;
-	bool is_avg;
+	enum lanes_type type;
+	enum lanes_op op;
 	bool is_barrier;
 	int stream; /* enum map_stream, or -1: by its size */
 	uint64_t count;

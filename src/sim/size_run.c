@@ -230,7 +230,7 @@ static void operation_submit(struct size *size)
 			.source = size->pattern[w % PATTERNS],
 			.destination = size->result[w],
 			.count = size->elements,
-			.type = ENDPOINT_INT32,
+			.type = LANES_INT32,
 			.stream = -1
 		};
 

@@ -49,7 +49,7 @@ struct lanes_way {
 	/* How many were saturated. is_raw: of an integer that DETAIL amends, neither divided nor saturated. */
 	uint64_t (*unpack)(const struct lanes *lanes, void *destination, const int32_t *lane,
 			   uint32_t count, uint32_t exponent, bool is_raw);
-	/* The DETAIL round; NULL: no sticky flag is ever set. */
+	/* The DETAIL round. Where pack sets no flag, a rank that lies may: lanes are 0, and nothing is amended. */
 	void (*detail)(const struct lanes *lanes, int32_t *lane, const void *source,
 		       uint32_t count);
 	uint64_t (*amend)(const struct lanes *lanes, void *destination, const int32_t *lane,

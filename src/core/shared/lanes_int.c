@@ -4,6 +4,24 @@
 
 enum { SIGN_32 = (int32_t)0x80000000 };
 
+/* ---- where there is nothing to amend ---- */
+
+static void no_detail(const struct lanes *lanes, int32_t *lane, const void *source, uint32_t count)
+{
+	(void)source;
+	__builtin_memset(lane, 0, map_lanes(lanes->shape, count) * sizeof(*lane));
+}
+
+static uint64_t no_amend(const struct lanes *lanes, void *destination, const int32_t *lane,
+			 uint32_t count)
+{
+	(void)lanes;
+	(void)destination;
+	(void)lane;
+	(void)count;
+	return 0;
+}
+
 /* ---- 8 bits: each sum fits its lane ---- */
 
 static uint8_t narrow_pack(const struct lanes *lanes, int32_t *lane, const void *source,
@@ -38,7 +56,10 @@ static uint64_t narrow_unpack(const struct lanes *lanes, void *destination, cons
 	return saturated;
 }
 
-const struct lanes_way lanes_narrow = { .pack = narrow_pack, .unpack = narrow_unpack };
+const struct lanes_way lanes_narrow = { .pack = narrow_pack,
+					.unpack = narrow_unpack,
+					.detail = no_detail,
+					.amend = no_amend };
 
 /* ---- int32 (R-NUM-5, R-NUM-6) ---- */
 
@@ -187,7 +208,10 @@ static uint64_t int64_unpack(const struct lanes *lanes, void *destination, const
 	return saturated;
 }
 
-const struct lanes_way lanes_int64 = { .pack = int64_pack, .unpack = int64_unpack };
+const struct lanes_way lanes_int64 = { .pack = int64_pack,
+				       .unpack = int64_unpack,
+				       .detail = no_detail,
+				       .amend = no_amend };
 
 /* ---- min and max (R-NUM-14) ---- */
 
@@ -270,7 +294,10 @@ static uint64_t order_unpack(const struct lanes *lanes, void *destination, const
 	return 0;
 }
 
-const struct lanes_way lanes_order = { .pack = order_pack, .unpack = order_unpack };
+const struct lanes_way lanes_order = { .pack = order_pack,
+				       .unpack = order_unpack,
+				       .detail = no_detail,
+				       .amend = no_amend };
 
 /* ---- one worker (R-NUM-8) ---- */
 
@@ -293,4 +320,7 @@ static uint64_t copy_unpack(const struct lanes *lanes, void *destination, const 
 	return 0;
 }
 
-const struct lanes_way lanes_copy = { .pack = copy_pack, .unpack = copy_unpack };
+const struct lanes_way lanes_copy = { .pack = copy_pack,
+				      .unpack = copy_unpack,
+				      .detail = no_detail,
+				      .amend = no_amend };
