@@ -66,7 +66,7 @@ enum tally_result {
 	TALLY_INTERRUPTED = 108 /* tally_options.interrupted has ended the wait: no error */
 };
 
-/* The numbers of nccl.h. This version sums int32 and float32. */
+/* The numbers of nccl.h. */
 enum tally_dtype {
 	TALLY_INT8 = 0,
 	TALLY_UINT8 = 1,
@@ -80,7 +80,7 @@ enum tally_dtype {
 	TALLY_BFLOAT16 = 9
 };
 
-/* The numbers of nccl.h. This version has sum and avg. */
+/* The numbers of nccl.h. This version has no product, and min and max of types of up to 32 bits only. */
 enum tally_op { TALLY_SUM = 0, TALLY_PROD = 1, TALLY_MAX = 2, TALLY_MIN = 3, TALLY_AVG = 4 };
 
 struct tally_comm; /* a communicator: one rank's membership of one job */
@@ -271,17 +271,27 @@ struct tally_op_options {
 
 /* tally_allreduce sums (or averages) count elements over all ranks: recv[i] becomes the sum of every rank's
  * send[i], with the same bits on all ranks. Blocks until recv is final. send == recv is in place; any other
- * overlap is an error. Both are aligned to 4 bytes. count 0 is allowed, with any pointers; it is an operation
- * like any other. Source buffers of one operation must not overlap receive buffers of another that is still in
- * flight.
+ * overlap is an error. Both are aligned to an element's size. count 0 is allowed, with any pointers; it is an
+ * operation like any other. Source buffers of one operation must not overlap receive buffers of another that is
+ * still in flight.
  *
- * int32 sums that do not fit the type saturate and are counted (tally_stats); avg truncates toward zero.
+ * Integers are exact. Sums that do not fit the type saturate and are counted (tally_stats); avg truncates toward
+ * zero. min and max of floats: a NaN of any rank is the result, and -0 is less than +0.
  *
- * float32: |error| <= N * 2^(E-126) / 2^(31 - ceil(log2 N)) + half an ulp. E is the largest exponent in the
- * packet over all ranks. Inf and NaN come back as Inf and NaN. So the bits of a sum depend on N and on the
- * elements, of all ranks, in its packet. A packet has at most 360 elements by default (tally_stats.lanes; the
- * aggregators and the MTU decide), cut from the vector's beginning. The bits do not depend on order, time,
- * losses, window, slots or shards. With one rank (N = 1) sum and average are the element itself, bit for bit.
+ * Sums of floats that fit one packet are exact, rounded once: with 360 lanes and 2 to 8 ranks up to 36 elements of
+ * float32 or bfloat16, 180 of float16, 4 of float64. Others, with E the largest exponent (as float32 or
+ * float64 has it) in the packet over all ranks, N ranks and c = ceil(log2 N):
+ *
+ *   float32            |error| <= N * 2^(E-126) / 2^(31 - c) + half an ulp
+ *   float16, bfloat16  |error| <= N * 2^(E-126) / 2^(15 - c) + half an ulp while two fit a lane (float16: N <= 16,
+ *                      bfloat16: N <= 128), else as float32
+ *   float64            |error| <= N * 2^-55 of the packet's largest element + half an ulp
+ *
+ * Inf and NaN come back as Inf and NaN. The bits of a sum depend on N and on the elements, of all ranks, in its
+ * packet. A packet has at most 360 lanes by default (tally_stats.lanes; the aggregators and the MTU decide), and is
+ * cut from the vector's beginning. A lane has an element of 8 or 32 bits, or two of 16; an element of 64 bits
+ * takes 2 to 5 lanes. The bits do not depend on order, time, losses, window, slots or shards. With one rank
+ * (N = 1) the result is the element itself, bit for bit.
  *
  * TALLY_ERR_ARGUMENT names the argument; TALLY_ERR_UNSUPPORTED names the type or op. TALLY_ERR_MISMATCH:
  * another rank called another operation; the text names it and both calls. TALLY_ERR_REMOTE. */
@@ -364,16 +374,16 @@ struct tally_stats {
 	uint64_t results_ignored; /* duplicates of results */
 	uint64_t probes;          /* "what has become of my packet?" */
 	uint64_t exponent_rounds; /* packets without data that agreed on an exponent */
-	uint64_t detail_rounds;   /* second packets: Inf, NaN, a large int32; -0.0 of one rank */
+	uint64_t detail_rounds;   /* second packets: Inf, NaN, a large int32 or uint32 */
 	uint64_t chunks_express;  /* chunks (packets of data) per stream */
 	uint64_t chunks_bulk;
-	uint64_t saturated; /* int32 elements of results */
+	uint64_t saturated; /* integers of results */
 	uint64_t bytes_out; /* UDP payload */
 	uint64_t bytes_in;
 	uint64_t packets_bad; /* received, but not from this job */
 	uint32_t window;      /* packets in flight at most, per shard */
 	uint32_t srtt_us;     /* smoothed round-trip time */
-	uint32_t lanes;       /* elements per packet */
+	uint32_t lanes;       /* of a packet: 32 bits each */
 	uint32_t shards;      /* aggregator threads that share the work */
 	uint32_t slots;       /* of each shard */
 	uint32_t run;         /* consecutive packets that travel together */

@@ -144,7 +144,7 @@ static const char *dtypes_take(struct opt_value *value)
 			options->dtypes[options->dtypes_count++] = dtype;
 	}
 	free(copy);
-	return is_good ? NULL : "this version has int32 and float32";
+	return is_good ? NULL : "bench has int32 and float32";
 }
 
 /* The library's business, as if the launcher had set it. */
@@ -162,7 +162,7 @@ static const struct opt table[] = {
 	{ "bytes", OPT_CALL, .call = bytes_take, .same = "elements" },
 	{ "random-sizes", OPT_CALL, .call = random_take, .same = "elements" },
 	{ "dtype", OPT_CALL, .call = dtypes_take },
-	{ "op", OPT_CHOICE, AT(is_avg), .names = ops, .takes = "this version has sum and avg" },
+	{ "op", OPT_CHOICE, AT(is_avg), .names = ops, .takes = "bench has sum and avg" },
 	{ "iters", OPT_NUMBER, AT(iters), .min = 1, .max = ITERS_MAX },
 	{ "warmup", OPT_NUMBER, AT(warmup), .max = ITERS_MAX },
 	{ "inflight", OPT_NUMBER, AT(inflight), .min = 1, .max = INFLIGHT_MAX },

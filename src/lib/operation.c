@@ -11,8 +11,6 @@
 #include "lib/present.h"
 
 enum {
-	ELEMENT_BYTES = 4, /* of int32 and float32 */
-	ELEMENT_ALIGN = 4,
 	BUFFERS_MAX = 1 << 24, /* of one operation */
 };
 
@@ -24,18 +22,25 @@ static int type_check(const struct report_who *who, const struct request *reques
 	if (request->dtype < TALLY_INT8 || request->dtype > TALLY_BFLOAT16)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: dtype %d: no such type",
 				    request->call, request->dtype);
-	if (request->dtype != TALLY_INT32 && request->dtype != TALLY_FLOAT32)
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: dtype %s: this version adds up int32 and float32",
-				    request->call, report_dtypes[request->dtype]);
 	if (request->op < TALLY_SUM || request->op > TALLY_AVG)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: op %d: no such operation",
 				    request->call, request->op);
-	if (request->op != TALLY_SUM && request->op != TALLY_AVG)
+	if (request->op == TALLY_PROD)
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: op %s: this version has sum and avg", request->call,
-				    report_ops[request->op]);
+				    "%s: op prod: this version has sum, avg, min and max",
+				    request->call);
+	if (!lanes_can((enum lanes_type)request->dtype, (enum lanes_op)request->op))
+		return report_error(who, TALLY_ERR_UNSUPPORTED,
+				    "%s: op %s of %s: this version has min and max of types of up "
+				    "to 32 bits",
+				    request->call, report_ops[request->op],
+				    report_dtypes[request->dtype]);
 	return TALLY_OK;
+}
+
+static uint32_t element_bytes(int dtype)
+{
+	return lanes_bytes((enum lanes_type)dtype);
 }
 
 /* "send", or "buffers[3].send". */
@@ -52,16 +57,17 @@ static const char *name_of(const struct request *request, size_t idx, const char
 static int pointer_check(const struct report_who *who, const struct request *request, size_t idx,
 			 const char *side, const void *pointer)
 {
+	uint32_t align = element_bytes(request->dtype);
 	char name[48];
 
 	if (!pointer)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %zu",
 				    request->call, name_of(request, idx, side, name),
 				    request->buffers[idx].count);
-	if ((uintptr_t)pointer % ELEMENT_ALIGN)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %d bytes",
+	if ((uintptr_t)pointer % align)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %u bytes",
 				    request->call, name_of(request, idx, side, name), pointer,
-				    ELEMENT_ALIGN);
+				    align);
 	return TALLY_OK;
 }
 
@@ -69,7 +75,7 @@ static int pointer_check(const struct report_who *who, const struct request *req
 static int end_check(const struct report_who *who, const struct request *request, size_t idx,
 		     const char *side, const void *pointer)
 {
-	uint64_t bytes = (uint64_t)request->buffers[idx].count * ELEMENT_BYTES;
+	uint64_t bytes = (uint64_t)request->buffers[idx].count * element_bytes(request->dtype);
 	char name[48];
 
 	if ((uintptr_t)pointer <= UINTPTR_MAX - bytes)
@@ -109,7 +115,8 @@ static int buffer_check(const struct report_who *who, const struct request *requ
 	if (result)
 		return result;
 	if (buffer->send != buffer->recv &&
-	    overlaps(buffer->send, buffer->recv, (uint64_t)buffer->count * ELEMENT_BYTES))
+	    overlaps(buffer->send, buffer->recv,
+		     (uint64_t)buffer->count * element_bytes(request->dtype)))
 		return report_error(
 			who, TALLY_ERR_ARGUMENT,
 			"%s: %s %p and %s %p overlap in %zu elements: in place means send == recv",
@@ -248,7 +255,7 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 {
 	const struct endpoint_segment *segment = &work->segments[idx];
 	uintptr_t from = (uintptr_t)segment->source, to = (uintptr_t)segment->destination;
-	uint64_t bytes = segment->count * ELEMENT_BYTES;
+	uint64_t bytes = segment->count * element_bytes((int)work->op.type);
 	struct lent *reads = &work->lents[2 * idx], *writes = reads + 1;
 	const struct lent *other;
 
@@ -295,13 +302,25 @@ static int state_check(struct tally_comm *comm, const char *call)
 	return TALLY_OK;
 }
 
+/* How it travels; false: not one element of it fits a packet. */
+static bool lanes_of(const struct tally_comm *comm, const struct tally_work *work,
+		     struct lanes *lanes)
+{
+	const struct lanes_call call = { (enum lanes_type)work->op.type, (enum lanes_op)work->op.op,
+					 work->op.count, comm->who.size, comm->lanes };
+
+	return lanes_choose(lanes, &call, NULL);
+}
+
 static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work *work)
 {
+	struct lanes lanes;
+
 	/* A choice for nothing at all is no choice: R-MAP-5, R-WK-11. Latency mode has no streams. */
 	if (!work->op.count || comm->latency_slots)
 		return MAP_EXPRESS;
-	if (work->stream == TALLY_STREAM_AUTO)
-		return worker_stream_of(endpoint_worker(comm->endpoint), (struct map_shape){ 1, 1 },
+	if (work->stream == TALLY_STREAM_AUTO && lanes_of(comm, work, &lanes))
+		return worker_stream_of(endpoint_worker(comm->endpoint), lanes.shape,
 					work->op.count);
 	return work->stream == TALLY_STREAM_EXPRESS ? MAP_EXPRESS : MAP_BULK;
 }
@@ -310,11 +329,14 @@ static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work
 static int latency_check(const struct tally_comm *comm, const struct tally_work *work,
 			 const char *call)
 {
-	if (!comm->latency_slots)
-		return TALLY_OK;
 	if (work->op.type != TALLY_INT32)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
-				    "%s: dtype float32: latency mode has int32", call);
+				    "%s: dtype %s: latency mode has int32", call,
+				    report_dtypes[work->op.type]);
+	if (work->op.op != TALLY_SUM && work->op.op != TALLY_AVG)
+		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				    "%s: op %s: latency mode has sum and avg", call,
+				    report_ops[work->op.op]);
 	if (work->op.count > comm->lanes)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: count %llu: in latency mode an operation has to fit one "
@@ -323,12 +345,28 @@ static int latency_check(const struct tally_comm *comm, const struct tally_work 
 	return TALLY_OK;
 }
 
+/* What this job cannot do. */
+static int lanes_check(const struct tally_comm *comm, const struct tally_work *work,
+		       const char *call)
+{
+	struct lanes lanes;
+
+	if (comm->latency_slots)
+		return latency_check(comm, work, call);
+	if (lanes_of(comm, work, &lanes))
+		return TALLY_OK;
+	return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+			    "%s: dtype %s: with %u ranks an element takes more than the %u lanes "
+			    "of this job's packets: start the aggregator with more",
+			    call, report_dtypes[work->op.type], comm->who.size, comm->lanes);
+}
+
 int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
 	int result = state_check(comm, call);
 
 	if (!result)
-		result = latency_check(comm, work, call);
+		result = lanes_check(comm, work, call);
 	if (!result)
 		result = lend_all(comm, work, call);
 	if (result)

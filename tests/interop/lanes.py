@@ -178,6 +178,14 @@ class Lanes:
             return [digit for x in elements for digit in self.spread(x)], flags
         return [wrap(x) for x in elements], flags
 
+    def unpack(self, sums, exponent):
+        """Sums of lanes, of floats in several lanes each: the elements."""
+        each = self.shape[1]
+        wholes = [sum(digit << i * self.digit for i, digit in enumerate(sums[at:at + each]))
+                  for at in range(0, len(sums) - each + 1, each)]
+        unit = Fraction(2)**self.shift(exponent) * (self.size if self.op == AVG else 1)
+        return [Fraction(whole) / unit for whole in wholes]
+
     # -- what all get --
 
     def result(self, datas, exponent):

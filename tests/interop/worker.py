@@ -17,6 +17,7 @@ import socket
 import struct
 import time
 
+from lanes import Lanes
 import packet as wire
 import quant
 from quant import FLOAT32, INT32
@@ -42,10 +43,12 @@ class Operation:
         if self.packed != dtype:
             self.source = array.array("i", self.source.tobytes())
         self.result = array.array(self.source.typecode, self.source)
-        self.count = len(self.source)
+        self.count, self.size = len(self.source), size
+        self.way = Lanes(dtype, op, self.count, size, lanes)
+        self.each = self.way.shape[1] if self.way.is_exact else 1  # lanes of an element: R-NUM-13
         self.chunks = self.left = max(1, math.ceil(self.count / lanes))  # R-MAP-5
         self.stream = EXPRESS if self.chunks <= EXPRESS_CHUNKS else BULK
-        self.is_scaled = self.packed == FLOAT32 and self.count > 0  # R-WK-11
+        self.is_scaled = self.way.is_scaled and self.count > 0  # R-WK-8, R-WK-11
         self.hash = wire.descriptor_hash(number, ALLREDUCE, dtype, op, self.count, 0, name)
         self.submitted_at = now()
 
@@ -57,6 +60,21 @@ class Operation:
 
     def exponent(self, i):
         return quant.exponent_of(self.part(i)) if self.is_scaled else 0  # R-WK-9
+
+    def data(self, i, exponent):
+        """Lanes and sticky flags of a DATA round."""
+        if self.way.is_exact:
+            return self.way.pack(self.part(i).tobytes(), 0)
+        return quant.data(self.part(i), self.packed, exponent, self.size)
+
+    def detail(self, i):
+        return [lane for one in quant.detail(self.part(i), self.packed) for lane in [one] + [0] * (self.each - 1)]
+
+    def unpack(self, lanes, exponent, is_avg):
+        if self.way.is_exact:
+            data = self.way.data(self.way.unpack(lanes[:self.count * self.each], 0))
+            return struct.unpack(f"<{self.count}f", data)
+        return quant.unpack(lanes, self.packed, exponent, self.size, is_avg)
 
     def describe(self):
         """For OPINFO."""
@@ -81,11 +99,10 @@ class Slot:
             other, i = self.pair.chunks.get(self.k + pool, (None, 0))
             exponent = other.exponent(i) if other else wire.UNKNOWN
         if kind == wire.DATA:
-            lanes, sticky = quant.data(operation.part(self.i), operation.packed, self.exponent,
-                                       self.pair.shard.size)
+            lanes, sticky = operation.data(self.i, self.exponent)
             self.scale, body = self.exponent, wire.lanes_bytes(lanes)
         elif kind == wire.DETAIL:
-            body = wire.lanes_bytes(quant.detail(operation.part(self.i), operation.packed))
+            body = wire.lanes_bytes(operation.detail(self.i))
         self.seq = self.seq + 1 & wire.MASK32
         self.kind, self.tag, self.lanes = kind, wire.tag_of(operation.hash, self.i), len(body) // 4
         self.datagram = bytearray(wire.build(wire.UPDATE, self.pair.shard, self.seq, self.index,
@@ -410,13 +427,13 @@ class Worker:
         kind = operation.packed, self.size, operation.op == AVG
         if slot.kind == wire.DATA:
             slot.sums = lanes
-            values = quant.unpack(lanes, operation.packed, slot.scale, *kind[1:])
+            values = operation.unpack(lanes, slot.scale, kind[2])
             operation.result[part] = array.array(operation.result.typecode, values[:part.stop - at])
             if packet.flags & wire.STICKY:  # R-WK-10
                 return self.send_next(slot, wire.DETAIL)
         else:
             for k, value in enumerate(operation.result[part]):
-                operation.result[at + k] = quant.amend(value, slot.sums[k], lanes[k], *kind)
+                operation.result[at + k] = quant.amend(value, slot.sums[k], lanes[k * operation.each], *kind)
         slot.operation = None
         operation.left -= 1
         if not operation.left:

@@ -10,7 +10,7 @@ enum {
 
 static const struct {
 	uint8_t bytes;
-	bool is_wide; /* an integer of more than a lane */
+	bool is_wide; /* more than a lane */
 	const struct ieee_form *form;
 	const struct lanes_way *sum;
 } types[LANES_TYPES] = {
@@ -35,8 +35,8 @@ uint32_t lanes_bytes(enum lanes_type type)
 static void choose_copy(struct lanes *lanes)
 {
 	lanes->way = &lanes_copy;
-	lanes->shape.elements = lanes->bytes < 4 ? 4 / lanes->bytes : 1;
-	lanes->shape.lanes = lanes->bytes > 4 ? lanes->bytes / 4 : 1;
+	lanes->shape.elements = lanes->bytes < 4 ? (uint8_t)(4 / lanes->bytes) : 1;
+	lanes->shape.lanes = lanes->bytes > 4 ? (uint8_t)(lanes->bytes / 4) : 1;
 }
 
 static void choose_wide(struct lanes *lanes, uint32_t bits)
@@ -83,6 +83,13 @@ static void choose_sum(struct lanes *lanes)
 	}
 }
 
+bool lanes_can(enum lanes_type type, enum lanes_op op)
+{
+	bool is_order = op == LANES_MAX || op == LANES_MIN;
+
+	return op != LANES_PROD && !(is_order && types[type].is_wide);
+}
+
 bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const struct quant_ops *quant)
 {
 	bool is_order = call->op == LANES_MAX || call->op == LANES_MIN;
@@ -96,7 +103,7 @@ bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const stru
 				 .type = call->type,
 				 .is_avg = call->op == LANES_AVG,
 				 .is_min = call->op == LANES_MIN };
-	if (call->op == LANES_PROD || (is_order && types[call->type].is_wide))
+	if (!lanes_can(call->type, call->op))
 		return false;
 	if (call->workers == 1)
 		choose_copy(lanes);
@@ -104,5 +111,7 @@ bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const stru
 		lanes->way = &lanes_order;
 	else if (!choose_exact(lanes, call))
 		choose_sum(lanes);
-	return map_full(lanes->shape, call->lanes) > 0;
+	if (!call->count) /* R-MAP-5: it fits any packet */
+		lanes->shape = (struct map_shape){ 1, 1 };
+	return !call->count || map_full(lanes->shape, call->lanes);
 }

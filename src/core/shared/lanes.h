@@ -73,6 +73,9 @@ struct lanes {
 /* The bytes of an element. */
 uint32_t lanes_bytes(enum lanes_type type);
 
+/* Whether lanes can do it: there is no product, and no minimum or maximum of 64 bits. */
+bool lanes_can(enum lanes_type type, enum lanes_op op);
+
 /* False: lanes cannot do it, or not one element fits a packet. */
 bool lanes_choose(struct lanes *lanes, const struct lanes_call *call,
 		  const struct quant_ops *quant);

@@ -110,6 +110,9 @@ static void lanes__what_cannot_be_done_is_refused(void **state)
 	assert_false(lanes_choose(&lanes, &call, &quant_scalar)); /* 5 lanes */
 	call.lanes = 8;
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	call = (struct lanes_call){ LANES_INT64, LANES_SUM, 0, 65535, 4 }; /* of nothing */
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	assert_int_equal(map_full(lanes.shape, 4), 4);
 }
 
 /* R-NUM-13: as many as fit a packet. */
