@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 static bool is_interrupted; /* the next read, by a signal */
+static bool is_wiped;       /* a whole file of it, with the key */
 
 ssize_t __real_read(int fd, void *at, size_t bytes);
 ssize_t __wrap_read(int fd, void *at, size_t bytes);
@@ -27,6 +28,15 @@ ssize_t __wrap_read(int fd, void *at, size_t bytes)
 	is_interrupted = false;
 	errno = EINTR;
 	return -1;
+}
+
+void __real_explicit_bzero(void *at, size_t bytes);
+void __wrap_explicit_bzero(void *at, size_t bytes);
+
+void __wrap_explicit_bzero(void *at, size_t bytes)
+{
+	is_wiped = bytes >= 4096 && !memcmp(at, "s3 cret", 7);
+	__real_explicit_bzero(at, bytes);
 }
 
 /* One line, and what should come of it. */
@@ -58,6 +68,7 @@ static const struct line_case lines[] = {
 	  "a key has", "0123456789012345678901234567890123456789..." },
 	{ "TALLY_KEY hunter2", CONF_BAD, NULL, NULL, "not KEY=VALUE", "(not shown)" },
 	{ "tally-Key: hunter2", CONF_BAD, NULL, NULL, "not KEY=VALUE", "(not shown)" },
+	{ "hunter2 is my key", CONF_BAD, NULL, NULL, "not KEY=VALUE", "(not shown)" },
 	{ "jey kdy kex ley", CONF_BAD, NULL, NULL, "not KEY=VALUE", "jey kdy kex ley" },
 };
 /* clang-format on */
@@ -186,9 +197,12 @@ static void conf__a_key_file_is_one_printable_line(void **state)
 	file_write(path, "s3 cret\r\n\n", 10, 0604);
 	assert_int_equal(conf_load_key(path, key, sizeof(key), &mode), 0);
 	assert_string_equal(key, "s3 cret");
+	assert_true(is_wiped);
 	assert_int_equal(mode & 0777, 0604);
+	is_wiped = false;
 	file_write(path, "s3 crets", 8, 0600); /* no room for its NUL */
 	assert_int_equal(conf_load_key(path, key, sizeof(key), NULL), -EBADMSG);
+	assert_true(is_wiped);
 	assert_string_equal(key, "");
 	file_write(path, "\n", 1, 0600);
 	assert_int_equal(conf_load_key(path, key, sizeof(key), NULL), -EBADMSG);

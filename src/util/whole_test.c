@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,19 @@ ssize_t __wrap_read(int fd, void *at, size_t bytes)
 	if (got > 0)
 		left -= (size_t)got;
 	return got > 0 ? __real_read(fd, at, (size_t)got) : got;
+}
+
+static bool has_no_status;
+
+int __real_fstat64(int fd, struct stat *status);
+int __wrap_fstat64(int fd, struct stat *status);
+
+int __wrap_fstat64(int fd, struct stat *status)
+{
+	if (!has_no_status)
+		return __real_fstat64(fd, status);
+	errno = ESTALE;
+	return -1;
 }
 
 static int begin(void **state)
@@ -116,6 +130,17 @@ static void what_is_no_regular_file_is_refused_at_once(void **state)
 	assert_int_equal(unlink(name), 0);
 }
 
+static void why_a_file_has_no_status_is_told(void **state)
+{
+	size_t bytes;
+
+	(void)state;
+	has_no_status = true;
+	assert_null(whole_read(path, 100, &bytes));
+	assert_int_equal(errno, ESTALE);
+	has_no_status = false;
+}
+
 static void numbers_are_little_endian(void **state)
 {
 	uint8_t at[9] = { 0 };
@@ -159,6 +184,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_read_in_pieces_and_one_that_gets_shorter_is_none),
 		cmocka_unit_test(a_file_is_read_as_it_is_up_to_its_limit),
 		cmocka_unit_test(what_is_no_regular_file_is_refused_at_once),
+		cmocka_unit_test(why_a_file_has_no_status_is_told),
 		cmocka_unit_test(numbers_are_little_endian),
 		cmocka_unit_test(a_number_is_what_a_file_begins_with),
 	};

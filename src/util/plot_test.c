@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plot_test.c - what is said of a gnuplot that is not there, or fails. It is a script: the test needs no real one. */
+#include "util/plot.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "tally-plot-test.XXXXXX";
+
+/* Programs are found in a folder that has a gnuplot, or nothing. */
+static int begin(void **state)
+{
+	(void)state;
+	return !mkdtemp(folder) || chdir(folder) || setenv("PATH", ".", 1);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	unlink("gnuplot");
+	unlink("a.svg");
+	return chdir("..") || rmdir(folder);
+}
+
+static void put_gnuplot(const char *script)
+{
+	FILE *file = fopen("gnuplot", "w");
+
+	assert_non_null(file);
+	assert_true(fputs(script, file) > 0);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod("gnuplot", 0700), 0);
+}
+
+/* The least that is not in use. */
+static int descriptor(void)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+static void plot__without_gnuplot_is_refused_before_the_work(void **state)
+{
+	(void)state;
+	assert_false(plot_check("tally test", "a.svg", false));
+	assert_int_equal(access("a.svg", F_OK), -1);
+}
+
+static void plot__with_gnuplot_needs_a_file_that_can_be_written(void **state)
+{
+	int before = descriptor();
+
+	(void)state;
+	put_gnuplot("#!/bin/sh\n");
+	assert_true(plot_check("tally test", "a.svg", false));
+	assert_int_equal(access("a.svg", W_OK), 0);
+	assert_int_equal(descriptor(), before);
+	assert_false(plot_check("tally test", "none/a.svg", false));
+	assert_false(plot_check("tally test", "a.png", false));
+	assert_false(plot_check("tally test", "a'.svg", false));
+}
+
+static void plot__is_drawn_if_gnuplot_says_so(void **state)
+{
+	static const char *const scripts[] = { "#!/bin/sh\nread line && test \"$line\" = plot\n",
+					       "#!/bin/sh\nread line\nexit 1\n" };
+
+	(void)state;
+	for (int fails = 0; fails < 2; fails++) {
+		FILE *gnuplot;
+
+		put_gnuplot(scripts[fails]);
+		gnuplot = plot_open("tally test");
+		assert_non_null(gnuplot);
+		fputs("plot\n", gnuplot);
+		assert_int_equal(plot_close(gnuplot, "tally test", "a.svg"), !fails);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plot__without_gnuplot_is_refused_before_the_work),
+		cmocka_unit_test(plot__with_gnuplot_needs_a_file_that_can_be_written),
+		cmocka_unit_test(plot__is_drawn_if_gnuplot_says_so),
+	};
+
+	return cmocka_run_group_tests_name("util-plot", tests, begin, end);
+}
