@@ -348,6 +348,30 @@ static void path__that_brings_results_of_full_size_is_alive(void **state)
 	assert_in_range(path.since_ns, 21400 * ms, 21600 * ms);
 }
 
+/* A full packet is no longer than the shortest HELLO: one is enough. */
+static void path__that_is_narrow_is_asked_once_at_a_time(void **state)
+{
+	(void)state;
+	assert_int_equal(endpoint_start(t.endpoint, WIRE_HELLO_LANES), 0);
+	submit();
+	pass(400);
+	t.hellos = 0; /* because nothing at all has come */
+	pass(140);
+	assert_int_equal(t.hellos, SHARDS);
+}
+
+/* The shards know this generation by then: what comes could be taken for answers. */
+static void path__brings_no_results_before_the_start(void **state)
+{
+	struct endpoint_stats stats;
+
+	(void)state;
+	say_results();
+	endpoint_poll(t.endpoint);
+	endpoint_stats(t.endpoint, &stats);
+	assert_int_equal(stats.results_ignored + stats.bad_in, 0);
+}
+
 /* Everything in the answers is right but `what`. */
 static void answers_count_for_nothing(const char *what, enum endpoint_stray why)
 {
@@ -493,6 +517,10 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__that_brings_results_of_full_size_is_alive,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__that_is_narrow_is_asked_once_at_a_time,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__brings_no_results_before_the_start, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(
 			path__is_not_shown_by_a_welcome_of_another_generation, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__is_not_shown_by_a_welcome_from_elsewhere,
