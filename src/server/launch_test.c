@@ -176,13 +176,13 @@ static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_us
 
 static void server__gathers_4_programs_of_a_name_apart_and_refuses_more(void **state)
 {
-	struct server *server = test_server((struct server_options){ .jobs_max = 8 });
-	struct client clients[6];
+	struct server *server = test_server((struct server_options){ .jobs_max = 10 });
+	struct client clients[7];
 	char address[32];
 
 	(void)state;
 	tcp_address(server, address);
-	open_all(clients, 6, address);
+	open_all(clients, 7, address);
 	for (uint16_t rank = 0; rank < 4; rank++) {
 		client_join_as(&clients[rank], "many", rank, 40, launched(1u + rank, 9));
 		assert_false(client_next(&clients[rank], 10));
@@ -207,7 +207,10 @@ static void server__gathers_4_programs_of_a_name_apart_and_refuses_more(void **s
 		assert_false(client_next(&clients[rank], 10));
 		assert_non_null(clients[rank].awaited);
 	}
-	close_all(clients, 6);
+	/* The user's job of this name is none of them. */
+	client_join_as(&clients[6], "many", 0, 1, (struct control_join){ .process = ++processes });
+	client_expect(&clients[6], CONTROL_GRANT, LONG_MS);
+	close_all(clients, 7);
 	server_close(server);
 }
 
