@@ -8,6 +8,15 @@
 #include "files/file_fixture.h"
 
 static char error[FILES_ERROR_MAX];
+static bool has_no_room;
+
+void *__wrap_malloc(size_t bytes);
+void *__real_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+	return has_no_room ? NULL : __real_malloc(bytes);
+}
 
 static struct libsvm *opened(struct bytes *bytes)
 {
@@ -303,6 +312,20 @@ static void libsvm__the_caller_may_refuse_a_label(void **state)
 	libsvm_close(libsvm);
 }
 
+static void libsvm__without_memory_is_an_error(void **state)
+{
+	struct bytes bytes = { .at = (const uint8_t *)"1\n", .left = 2, .step = 2 };
+	struct source *source = NULL;
+	struct libsvm *libsvm;
+
+	(void)state;
+	assert_int_equal(source_open_read(&source, "f", bytes_read, &bytes, error), 0);
+	has_no_room = true;
+	assert_int_equal(libsvm_open(&libsvm, source, error), -1);
+	has_no_room = false;
+	assert_string_equal(error, "f: out of memory");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +342,7 @@ int main(void)
 		cmocka_unit_test(libsvm__a_row_without_end_is_an_error_before_it_is_large),
 		cmocka_unit_test(libsvm__errors_of_the_source_are_its_own),
 		cmocka_unit_test(libsvm__the_caller_may_refuse_a_label),
+		cmocka_unit_test(libsvm__without_memory_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

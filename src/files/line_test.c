@@ -28,6 +28,8 @@ static ssize_t read_some(void *arg, void *to, size_t bytes)
 	size_t got = bytes < file.most ? bytes : file.most, left;
 
 	(void)arg;
+	if (line.buffer) /* the last byte is of what ends a line */
+		assert_true((char *)to + bytes <= line.buffer + LINE_BYTES_MAX);
 	if (file.fill) {
 		got = got < file.fill ? got : file.fill;
 		memset(to, 'x', got);
