@@ -262,6 +262,64 @@ static void layout__weights_that_do_not_fit_are_told(void **state)
 		}
 }
 
+/* An empty row, and one of ones. */
+static struct glm_share ones_make(uint32_t columns)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		rows[i] = i;
+	for (uint32_t j = 0; j < columns; j++) {
+		column[j] = j;
+		value[j] = 1;
+	}
+	start[0] = start[1] = 0;
+	start[2] = columns;
+	return (struct glm_share){ start, column, value, columns };
+}
+
+/* One below -2^19, that is. */
+static void layout__product_that_just_does_not_fit_is_told(void **state)
+{
+	const struct glm_engine_options options = { .classes = 1 };
+	struct glm_share share = ones_make(1);
+
+	(void)state;
+	for (int layout = GLM_LAYOUT_CSR; layout <= GLM_LAYOUT_DENSE; layout++) {
+		struct glm_engine engine;
+		int64_t parts[2];
+
+		assert_int_equal(glm_engine_open(&engine, &share, &options), 0);
+		assert_int_equal(glm_engine_lay(&engine, (enum glm_layout)layout, 2), 0);
+		engine.weight[0] = -0x1p19f;
+		assert_true(glm_engine_forward(&engine, rows, 2, 2, parts));
+		engine.weight[0] = -0x1.000002p19f;
+		assert_false(glm_engine_forward(&engine, rows, 2, 2, parts));
+		glm_engine_close(&engine);
+	}
+}
+
+/* Each weight fits, and their sum is 1.2 times 2^20. */
+static void layout__weaved_row_that_is_too_much_is_told(void **state)
+{
+	enum { MANY = 2048 };
+	const struct glm_engine_options options = { .classes = 1, .bits = 4 };
+	struct glm_share share = ones_make(MANY);
+
+	(void)state;
+	for (int sign = -1; sign <= 1; sign += 2) {
+		struct glm_engine engine;
+		int64_t parts[2];
+
+		assert_int_equal(glm_engine_open(&engine, &share, &options), 0);
+		assert_int_equal(glm_engine_lay(&engine, GLM_LAYOUT_WEAVE, 2), 0);
+		for (uint32_t j = 0; j < MANY; j++)
+			engine.weight[j] = (float)(600 * sign);
+		glm_engine_changed(&engine);
+		assert_true(glm_engine_forward(&engine, rows, 1, 2, parts));
+		assert_false(glm_engine_forward(&engine, rows, 2, 2, parts));
+		glm_engine_close(&engine);
+	}
+}
+
 static void layout__auto_is_dense_above_a_third(void **state)
 {
 	struct glm_data data = { .rows = 300, .features = 1000, .nonzeros = 100001 };
@@ -336,6 +394,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(layout__planes_are_what_their_values_stand_for),
 		cmocka_unit_test(layout__bits_may_change_between_mini_batches),
 		cmocka_unit_test(layout__weights_that_do_not_fit_are_told),
+		cmocka_unit_test(layout__product_that_just_does_not_fit_is_told),
+		cmocka_unit_test(layout__weaved_row_that_is_too_much_is_told),
 		cmocka_unit_test(layout__auto_is_dense_above_a_third),
 		cmocka_unit_test(layout__bytes_of_what_cannot_be),
 		cmocka_unit_test(layouts__have_names),

@@ -65,6 +65,18 @@ static void agree__the_same_file_is_no_error(void **state)
 	agreed("");
 }
 
+static void agree__one_rank_has_nobody_to_differ_from(void **state)
+{
+	const struct glm_data data = { .rows = 7, .columns = { .shares = 1 } };
+	struct exchange *exchange;
+	char error[GLM_ERROR_MAX];
+
+	(void)state;
+	assert_int_equal(exchange_none(&exchange), 0);
+	assert_int_equal(glm_load_agree(&data, exchange, error), 0);
+	exchange->ops->close(exchange);
+}
+
 static void agree__the_odd_ranks_are_named_after_the_majority(void **state)
 {
 	(void)state;
@@ -115,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agree__the_same_file_is_no_error),
+		cmocka_unit_test(agree__one_rank_has_nobody_to_differ_from),
 		cmocka_unit_test(agree__the_odd_ranks_are_named_after_the_majority),
 		cmocka_unit_test(agree__another_split_of_the_same_file_is_named),
 		cmocka_unit_test(agree__an_exchange_that_fails_says_why),

@@ -173,6 +173,11 @@ static void train__saturation_is_named_alike_on_all_ranks(void **state)
 			job.options.rate = 1;
 			job.options.wire = narrow;
 			refused(&job, "--wire fixed64");
+			job.options.wire.is_narrow = false;
+			job.options.rate = 30;
+			job.options.bits = 1;
+			refused(&job, ", or --scale, or no --bits, with which a weight times its "
+				      "column's range is below 512");
 		}
 	matrix_free(&matrix);
 }

@@ -20,14 +20,17 @@ static struct {
 	struct exchange_ops ops;
 	uint32_t ranks, lane;
 	int32_t more;
-	bool is_asked;
+	bool is_asked, is_lost; /* lost: what a state is told by cannot be summed */
 	struct matrix matrix;
 	struct glm_data data;
 } t;
 
 static int sum(struct exchange *exchange, int32_t *values, size_t count)
 {
-	(void)exchange;
+	if (t.is_lost && count == 3) {
+		snprintf(exchange->error, sizeof(exchange->error), "it is lost");
+		return -1;
+	}
 	if (t.ranks == 1 || t.is_asked)
 		return 0;
 	t.is_asked = true;
@@ -201,6 +204,17 @@ static void state__is_of_options_of_its_own(void **state)
 	free(bytes);
 }
 
+static void state__that_the_others_cannot_be_told_is_not_taken(void **state)
+{
+	size_t count;
+	void *bytes = state_of(&plain, &count);
+
+	(void)state;
+	t.is_lost = true;
+	load_says(bytes, count, &plain, "it is lost");
+	free(bytes);
+}
+
 /* The number that stands for these options has always been this one. */
 static void state__of_an_earlier_version_is_taken(void **state)
 {
@@ -338,6 +352,7 @@ int main(void)
 		TEST(ranks__say_who_has_what_else),
 		TEST(ranks__say_how_many_rows_the_other_file_has),
 		TEST(state__is_of_options_of_its_own),
+		TEST(state__that_the_others_cannot_be_told_is_not_taken),
 		TEST(state__of_an_earlier_version_is_taken),
 		TEST(state__is_of_any_ranks_and_pieces),
 		TEST(state__is_whole_or_none),

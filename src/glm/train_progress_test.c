@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_progress_test.c - what is told of an epoch while it runs, and when: the clock is played here. */
+/* train_progress_test.c - what is told of an epoch while it runs, and what leaves when: the clock is played here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -15,7 +15,8 @@ enum { ROWS = 30, BATCH = 7, CALLS_MAX = 16 };
 static struct {
 	atomic_ullong now_ns;
 	uint64_t step_ns; /* from one look at the clock to the next */
-	uint32_t calls;
+	uint32_t calls, flushes;
+	const struct exchange_ops *none;
 	uint64_t done[CALLS_MAX];
 } t;
 
@@ -38,6 +39,12 @@ static void told(void *arg, uint64_t rows_done, uint64_t rows)
 	t.done[t.calls++] = rows_done;
 }
 
+static int flush(struct exchange *exchange)
+{
+	t.flushes++;
+	return t.none->flush(exchange);
+}
+
 /* An epoch with a clock that goes so fast. */
 static void epoch_run(enum glm_parallel parallel, uint32_t threads, uint64_t step_ns)
 {
@@ -50,6 +57,7 @@ static void epoch_run(enum glm_parallel parallel, uint32_t threads, uint64_t ste
 					     .micro = parallel == GLM_MODEL_PARALLEL ? 3 : 0 };
 	char error[GLM_ERROR_MAX] = "";
 	struct exchange *exchange;
+	struct exchange_ops ops;
 	struct glm_train *train;
 	struct matrix matrix;
 	struct glm_data data;
@@ -60,6 +68,10 @@ static void epoch_run(enum glm_parallel parallel, uint32_t threads, uint64_t ste
 	matrix_make(&matrix, &shape);
 	data_make(&matrix, 0, 1, threads, &data);
 	assert_int_equal(exchange_none(&exchange), 0);
+	t.none = exchange->ops;
+	ops = *t.none;
+	ops.flush = flush;
+	exchange->ops = &ops;
 	if (glm_train_open(&train, &data, &options, exchange, error))
 		fail_msg("%s", error);
 	assert_int_equal(glm_train_epoch(train, told, &t), 0);
@@ -103,11 +115,22 @@ static void progress__is_told_now_and_then(void **state)
 	assert_int_equal(t.done[1], 21);
 }
 
+/* Mini-batches of 3, 3 and 1 rows, the last of 2: in both epochs. */
+static void sums__that_are_ready_in_5_us_leave_with_their_mini_batch(void **state)
+{
+	(void)state;
+	epoch_run(GLM_MODEL_PARALLEL, 1, 5000);
+	assert_int_equal(t.flushes, 2 * 5);
+	epoch_run(GLM_MODEL_PARALLEL, 1, 5001);
+	assert_int_equal(t.flushes, 2 * 13);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(progress__is_of_the_rows_that_are_done),
 		cmocka_unit_test(progress__is_told_now_and_then),
+		cmocka_unit_test(sums__that_are_ready_in_5_us_leave_with_their_mini_batch),
 	};
 
 	return cmocka_run_group_tests_name("glm-train-progress", tests, NULL, NULL);

@@ -353,6 +353,12 @@ static void weave__a_partial_beyond_2_to_the_20_is_saturated(void **state)
 		weave_dot(&data.weave, &data.model, rows, ROWS, partial);
 		assert_true(partial[0] == sign * ((63LL * FEATURES / 2) << 32));
 		assert_true(partial[1] == sign * (1LL << WEAVE_PARTIAL_BITS));
+		/* Also where the sum, in units of 2^-32, leaves 64 bits. */
+		for (uint32_t j = 0; j < FEATURES; j++)
+			data.weight[j] = (float)sign * 0x1p27f;
+		assert_int_equal(weave_model_set(&data.model, data.range, data.weight, 1, 1, 0), 0);
+		weave_dot(&data.weave, &data.model, rows, ROWS, partial);
+		assert_true(partial[1] == sign * (1LL << WEAVE_PARTIAL_BITS));
 	}
 	data_close(&data);
 }

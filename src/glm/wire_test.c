@@ -47,6 +47,7 @@ static void wire__wide_sums_are_exact_for_any_number_of_ranks(void **state)
 
 	(void)state;
 	assert_int_equal(wire_lanes(&wire, COUNT), LANES);
+	assert_true(wire_limit(&wire, 1) == 0x1p20);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		uint32_t ranks = sizes[round % 6];
 		int64_t parts[COUNT], exact[COUNT] = { 0 };
