@@ -95,6 +95,19 @@ static void knee__is_where_a_thousand_keys_add_less_than_a_hundredth(void **stat
 	assert_int_equal(knee_of(steep, 2, 1000000, &choice), 2000);
 }
 
+static void knee__is_behind_a_thousand_keys_that_add_just_a_hundredth(void **state)
+{
+	static struct heat heat[2 * CHOOSE_KNEE_KEYS];
+	struct choice choice;
+
+	(void)state;
+	for (uint64_t i = 0; i < 2 * CHOOSE_KNEE_KEYS; i++)
+		heat[i] = (struct heat){ i, 1, i < CHOOSE_KNEE_KEYS ? 1 : 0.5 };
+	choose(heat, 2 * CHOOSE_KNEE_KEYS, 100 * CHOOSE_KNEE_KEYS,
+	       &(struct choose_options){ .keys_max = 1000000, .is_knee = true }, &choice);
+	assert_int_equal(choice.keys, CHOOSE_KNEE_KEYS);
+}
+
 /* The rest may be less than a thousand, and what lies behind it is none of it. */
 static void knee__takes_no_more_keys_than_there_are(void **state)
 {
@@ -142,6 +155,7 @@ int main(void)
 		cmocka_unit_test(
 			principle__that_no_key_can_fulfil_is_told_from_one_that_does_not_fit),
 		cmocka_unit_test(knee__is_where_a_thousand_keys_add_less_than_a_hundredth),
+		cmocka_unit_test(knee__is_behind_a_thousand_keys_that_add_just_a_hundredth),
 		cmocka_unit_test(knee__takes_no_more_keys_than_there_are),
 		cmocka_unit_test(nothing__chooses_nothing),
 		cmocka_unit_test(memory__of_whole_keys_holds_them_all),

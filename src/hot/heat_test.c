@@ -92,6 +92,10 @@ static void weights__of_as_few_keys_as_suffice_are_computed(void **state)
 	/* 2 * 100 / 400 of 1; of 2 there would be 3 * 100 / 100 again, so that it loses nothing. */
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_true(heat[i].weight == (i < ONCE ? 0.625 : (double)heat[i].count));
+	/* Without the last there are too few of 3 to say what 2 loses: as much as 1. */
+	heat_weigh_sample(heat, KEYS - 1, 0.25);
+	assert_int_equal(heat[ONCE].count, 2);
+	assert_true(heat[ONCE].weight == 1.625);
 }
 
 static void weights__expect_no_less_of_a_larger_count(void **state)

@@ -105,12 +105,32 @@ static void loss__of_two_logs_that_are_not_there_is_at_least_what_is(void **unus
 		fail_msg("\"%s\" does not say \"%s\"", error, said);
 }
 
+/* It would come back behind what the table goes on with. */
+static void loss__of_a_log_that_cannot_be_removed_is_not_accepted(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	char path[96];
+
+	(void)unused;
+	lives(&options);
+	name_of(0, "log", path);
+	assert_int_equal(truncate(path, (off_t)whole_bytes), 0);
+	name_of(LOGS, "log", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	options.accepts_loss = true;
+	refused_with(&options, "T.3.log: Is a directory");
+	assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(loss__in_front_of_later_logs_is_all_that_they_had_too,
 					  files_remove),
 		cmocka_unit_test_teardown(loss__of_two_logs_that_are_not_there_is_at_least_what_is,
+					  files_remove),
+		cmocka_unit_test_teardown(loss__of_a_log_that_cannot_be_removed_is_not_accepted,
 					  files_remove),
 	};
 

@@ -67,6 +67,7 @@ static void optimiser__steps_are_those_of_the_textbook(void **unused)
 
 		o.l1 = 0.5f;
 		o.l2 = 0.25f;
+		o.epsilon = 0.125f;
 		rng_init(&rng, 7, kind);
 		assert_true(optimiser_state(&o, DIM) <= STATE_MAX);
 		for (int t = 1; t <= STEPS; t++) {
