@@ -174,7 +174,7 @@ static void *thread_main(void *arg)
 			kv_works_end(kv);
 		if (kv_notes_run(kv))
 			continue;
-		sleep_until(kv, kv->error ? UINT64_MAX : due_ns);
+		sleep_until(kv, due_ns);
 	}
 	kv_notes_run(kv);
 	pthread_mutex_unlock(&kv->lock);

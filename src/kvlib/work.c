@@ -174,6 +174,5 @@ void kv_works_end(struct tally_kv *kv)
 		work_remove(kv, kv->works);
 	for (uint32_t s = 0; s < kv->servers; s++)
 		kv->server[s].hot_dues.first = kv->server[s].cold_dues.first = NULL;
-	kv->queue_bytes = 0;
 	kv->is_news = true;
 }
