@@ -94,8 +94,10 @@ struct fake {
 	uint64_t dones_lost;  /* so many DONEs are not said */
 	bool is_quiet;        /* says no ALIVE */
 	bool keeps_lists;     /* an OPEN with a list is not answered: R-KV-22 */
+	bool keeps_switch;    /* says no SWITCH to who opens */
 	bool holds_pulls;     /* counts pulls, and answers none */
 	bool ends_at_pull;    /* the connection, instead of an answer */
+	uint32_t pulls_lack;  /* so many keys that were asked for, at the end of each answer */
 	bool ends;            /* all connections, once, and nothing else */
 	uint32_t leaves_lost; /* so many LEAVEs end the connection, and are not answered */
 	/* Its own. */
@@ -348,7 +350,8 @@ static void fake_open(struct fake *fake, struct fake_peer *peer, const struct kv
 	if (!fake->ranks)
 		return;
 	fake_map_say(fake, peer);
-	fake_switch_say(fake, peer);
+	if (!fake->keeps_switch)
+		fake_switch_say(fake, peer);
 }
 
 static void fake_batch(struct fake *fake, struct fake_peer *peer, const struct kv_message *message)
@@ -388,7 +391,7 @@ static void fake_pull(struct fake *fake, struct fake_peer *peer, const struct kv
 				     .generation = home_sparse_server(fake->home)->generation,
 				     .epoch = home_sparse_server(fake->home)->expected - 1,
 				     .dim = FAKE_DIM,
-				     .count = message->count,
+				     .count = message->count - fake->pulls_lack,
 				     .value = value };
 
 	fake->pulls++;

@@ -554,6 +554,8 @@ static void kv__bad_arguments_are_named(void **state)
 	       "values[4], of key 9, is infinite");
 	value[4] = 0;
 	failed(tally_kv_push(kv, NULL, value, 2, NULL), TALLY_ERR_ARGUMENT, "keys is NULL");
+	failed(tally_kv_push(kv, key, value, UINT32_MAX, NULL), TALLY_ERR_ARGUMENT,
+	       "4294967295 keys of dim 3 are more than one call takes");
 	failed(tally_kv_push(kv, key, NULL, 2, NULL), TALLY_ERR_ARGUMENT, "values is NULL");
 	failed(tally_kv_pull(kv, key, NULL, 2, NULL), TALLY_ERR_ARGUMENT, "values is NULL");
 	failed(tally_kv_push(NULL, key, value, 2, NULL), TALLY_ERR_ARGUMENT, "kv is NULL");

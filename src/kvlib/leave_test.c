@@ -156,6 +156,24 @@ static void leave__of_who_has_no_place_is_over(void **state)
 	fake_end(other);
 }
 
+/* That is no server's fault. */
+static void leave__without_memory_stays_an_error_of_the_table(void **state)
+{
+	struct fake *fake = fake_begin(0, 50);
+	struct tally_kv *kv = open_of(fake->address, 0);
+
+	(void)state;
+	pthread_mutex_lock(&kv->lock);
+	kv->server[0].is_ready = false;
+	kv->error = TALLY_ERR_NO_MEMORY;
+	kv_leave_turn(&kv->server[0]);
+	assert_int_equal(kv->error, TALLY_ERR_NO_MEMORY);
+	kv->error = 0;
+	pthread_mutex_unlock(&kv->lock);
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 /* Its thread sleeps without end. It is woken once, and must find then that it is to end. */
 static void leave__of_a_table_with_an_error_ends_its_thread(void **state)
 {
@@ -175,6 +193,9 @@ static void leave__of_a_table_with_an_error_ends_its_thread(void **state)
 		is_asleep = kv->is_asleep;
 		pthread_mutex_unlock(&kv->lock);
 	} while (!is_asleep);
+	pthread_mutex_lock(&kv->lock);
+	kv_break(kv, TALLY_ERR_INTERNAL, "this comes of the first");
+	pthread_mutex_unlock(&kv->lock);
 	alarm(20);
 	writes_slowly = true;
 	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "refuses BATCH");
@@ -192,6 +213,7 @@ int main(void)
 		cmocka_unit_test(leave__that_is_not_answered_is_said_in_time),
 		cmocka_unit_test(leave__that_is_refused_is_an_error),
 		cmocka_unit_test(leave__of_who_has_no_place_is_over),
+		cmocka_unit_test(leave__without_memory_stays_an_error_of_the_table),
 		cmocka_unit_test(leave__of_a_table_with_an_error_ends_its_thread),
 	};
 

@@ -29,6 +29,24 @@ static void kv__server_that_is_not_there_is_named_in_time(void **state)
 	assert_null(kv);
 }
 
+/* Nor is its table open before that. */
+static void kv__server_that_never_says_its_switch_is_named_in_time(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 31);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv = NULL;
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->keeps_switch = true;
+	pthread_mutex_unlock(&fake->lock);
+	options.deadline_ms = 1000;
+	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_TIMEOUT,
+	       "has not opened table words in 1 s, nor said why");
+	assert_null(kv);
+	fake_end(fake);
+}
+
 static void kv__server_that_says_nothing_is_named_in_time(void **state)
 {
 	const uint32_t heartbeat_ms = fake_heartbeat_ms;
@@ -104,6 +122,24 @@ static void kv__server_that_ends_at_each_pull_is_named_in_time(void **state)
 	ok(tally_kv_pull(kv, &key, value, 1, &timestamp));
 	failed(tally_kv_wait(kv, timestamp, 20000), TALLY_ERR_REMOTE, "cannot be reached");
 	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
+	fake_end(fake);
+}
+
+static void kv__answer_to_another_pull_ends_the_table(void **state)
+{
+	struct fake *fake = fake_begin(0, 30);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key[] = { 3, 4 }, timestamp;
+	float value[2 * FAKE_DIM];
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->pulls_lack = 1;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_pull(kv, key, value, 2, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_INTERNAL,
+	       "answered a pull of 2 keys with 1 of dim 3");
+	failed(tally_kv_close(kv), TALLY_ERR_INTERNAL, "answered a pull");
 	fake_end(fake);
 }
 
@@ -266,16 +302,25 @@ static void line_keep(int level, const char *line, void *arg)
 		strncat(saturated, line, sizeof(saturated) - strlen(saturated) - 1);
 }
 
+static void in_halves(struct kv_message *opened)
+{
+	opened->scale = 0.5f;
+}
+
 /* A hot key's sum is of whole numbers of 32 bits; what is more is cut, and that is said, once. */
 static void kv__hot_value_that_is_too_large_is_said(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 22);
-	struct tally_kv *kv = open_of(fake->address, 0);
+	struct tally_kv *kv;
 	uint64_t key[] = { 6, 12 }, timestamp;
 	float value[2 * FAKE_DIM] = { 1, 2, 3, 4, -5e9f, 6 };
 	const char *first;
 
 	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->opened = in_halves;
+	pthread_mutex_unlock(&fake->lock);
+	kv = open_of(fake->address, 0);
 	ok(tally_set_log(TALLY_LOG_WARN, line_keep, NULL));
 	ok(tally_kv_push(kv, key, value, 1, &timestamp));
 	ok(tally_kv_wait(kv, timestamp, -1));
@@ -287,7 +332,7 @@ static void kv__hot_value_that_is_too_large_is_said(void **state)
 	ok(tally_kv_close(kv));
 	ok(tally_set_log(0, NULL, NULL));
 	first = strstr(saturated, "table words: a value pushed for hot key 12 is too large: "
-				  "2.14748e+09 is added in its place");
+				  "4.29497e+09 is added in its place");
 	assert_non_null(first);
 	assert_null(strstr(first + 1, "table words: a value"));
 	fake_end(fake);
@@ -471,9 +516,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__server_that_is_not_there_is_named_in_time),
+		cmocka_unit_test(kv__server_that_never_says_its_switch_is_named_in_time),
 		cmocka_unit_test(kv__server_that_says_nothing_is_named_in_time),
 		cmocka_unit_test(kv__server_that_misses_a_heartbeat_is_not_lost),
 		cmocka_unit_test(kv__server_that_ends_at_each_pull_is_named_in_time),
+		cmocka_unit_test(kv__answer_to_another_pull_ends_the_table),
 		cmocka_unit_test(kv__pull_is_waited_for_since_its_server_is_back),
 		cmocka_unit_test(kv__push_that_nothing_comes_of_is_named_while_pulls_go_on),
 		cmocka_unit_test(kv__silent_address_is_left_for_the_next),

@@ -230,6 +230,27 @@ static void kv__without_memory_nothing_is_packed(void **state)
 	kv_pack_fini(&server);
 }
 
+/* The address sanitizer sees what is beyond it. */
+static void kv__as_many_are_packed_together_as_there_is_room_for(void **state)
+{
+	static struct kv_server server;
+	struct worker_kv_server core = { .shape = { .bytes = BYTES, .dim = FAKE_DIM } };
+	uint32_t pairs = 0;
+
+	(void)state;
+	server.core = &core;
+	server.hot = server.hot_packet;
+	assert_true(kv_pack_switch(&server, REGISTERS, KV_DEAL));
+	assert_int_equal(server.hot_max, KV_PACK_PAIRS);
+	for (; server.hot_count < server.hot_max; server.hot_count++)
+		sparse_body_put32(server.hot + server.hot_count * sparse_pair_bytes(FAKE_DIM),
+				  server.hot_count);
+	for (uint16_t count; (count = kv_pack_next(&server)); pairs += count)
+		kv_pack_pushed(&server);
+	assert_int_equal(pairs, KV_PACK_PAIRS);
+	kv_pack_fini(&server);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -238,6 +259,7 @@ int main(void)
 		cmocka_unit_test(kv__or_as_they_come),
 		cmocka_unit_test(kv__a_switch_that_is_a_chip_may_follow_one_that_is_none_and_go),
 		cmocka_unit_test(kv__without_memory_nothing_is_packed),
+		cmocka_unit_test(kv__as_many_are_packed_together_as_there_is_room_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -338,6 +338,38 @@ static void kv__callbacks_say_what_is_complete(void **state)
 	assert_int_equal(atomic_load(&push.count) + atomic_load(&again.count), 2);
 }
 
+static void on_done_another(struct tally_kv *kv, uint64_t timestamp, int result, void *arg)
+{
+	struct told *told = arg;
+
+	(void)timestamp;
+	ok(result);
+	ok(tally_kv_push(kv, &cold, value, 1, &told->next));
+	ok(tally_kv_on_done(kv, told->next, on_done, told));
+}
+
+/* The server says nothing by itself that would wake the table's thread. */
+static void kv__what_a_callback_begins_goes_on_at_once(void **state)
+{
+	const uint32_t heartbeat_ms = fake_heartbeat_ms;
+	struct told told = { 0 };
+	uint64_t timestamp;
+
+	(void)state;
+	fake_heartbeat_ms = 120000;
+	fake = fake_begin(0, 32);
+	pthread_mutex_lock(&fake->lock);
+	fake->is_quiet = true;
+	pthread_mutex_unlock(&fake->lock);
+	one = open_of(fake->address, 0);
+	ok(tally_kv_push(one, &cold, value, 1, &timestamp));
+	ok(tally_kv_on_done(one, timestamp, on_done_another, &told));
+	told_wait(&told, 1);
+	ok(tally_kv_close(one));
+	fake_end(fake);
+	fake_heartbeat_ms = heartbeat_ms;
+}
+
 static void kv__callback_that_would_wait_is_told_so(void **state)
 {
 	struct told told = { 0 };
@@ -445,6 +477,7 @@ int main(void)
 		cmocka_unit_test(kv__push_behind_a_step_is_not_late),
 		cmocka_unit_test(kv__step_that_waits_for_a_dead_worker_ends),
 		cmocka_unit_test(kv__callbacks_say_what_is_complete),
+		cmocka_unit_test(kv__what_a_callback_begins_goes_on_at_once),
 		cmocka_unit_test(kv__callback_that_would_wait_is_told_so),
 		cmocka_unit_test(kv__callbacks_are_told_of_failures),
 		cmocka_unit_test(kv__step_that_one_server_has_not_made_is_named),
