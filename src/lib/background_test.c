@@ -368,6 +368,23 @@ static void thread__that_cannot_begin_is_an_error(void **state)
 	assert_int_equal(test.blocks, 0);
 }
 
+/* A program may have closed it, and a call before this one may have failed. */
+static void thread__may_have_descriptor_0(void **state)
+{
+	int input = dup(0);
+
+	(void)state;
+	assert_true(input > 0);
+	close(0);
+	errno = EMFILE;
+	begin(0);
+	assert_int_equal(test.polls[0].fd, 0);
+	set_free();
+	background_remove(&test.comms[0]);
+	assert_int_equal(dup2(input, 0), 0);
+	close(input);
+}
+
 /* Each is the program's: the thread has all of them blocked, and who begins it what he had before. */
 static void thread__gets_no_signal(void **state)
 {
@@ -467,6 +484,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(claim) cmocka_unit_test_setup(claim, setup)
 		T(thread__that_cannot_begin_is_an_error), /* first */
+		T(thread__may_have_descriptor_0),
 		T(thread__gets_no_signal),
 		T(thread__waits_for_all_that_it_serves),
 		T(thread__drives_what_nobody_else_does),

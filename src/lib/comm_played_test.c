@@ -204,6 +204,30 @@ static void finalize__leaves_when_nothing_is_on_its_way_any_more(void **state)
 	assert_int_equal(life.removes, 1);
 }
 
+static void all_break(void)
+{
+	comm_break(test.at, TALLY_ERR_REMOTE, "rank 1 is gone");
+}
+
+/* Those whom it hosts may be there for long: who destroys it waits for them, and only for a while. */
+static void finalize__that_fails_waits_for_no_others_to_leave(void **state)
+{
+	const struct tally_options options = TALLY_OPTIONS_INIT;
+	struct local local = { .users = 2 };
+	struct tally_comm *comm = NULL;
+
+	(void)state;
+	assert_int_equal(comm_open(&comm, &boot, &options, NULL), TALLY_OK);
+	comm->local = &local;
+	test.meanwhile = all_break;
+	assert_int_equal(tally_comm_finalize(comm), TALLY_ERR_REMOTE);
+	assert_non_null(strstr(tally_get_last_error(NULL), "rank 1 is gone"));
+	test.meanwhile = NULL;
+	assert_int_equal(atomic_load(&local.users), 2);
+	tally_comm_destroy(comm);
+	assert_int_equal(atomic_load(&local.users), 1);
+}
+
 /* ---- a program that ends its waits ---- */
 
 static int answer, answers_left; /* so often `answer`, then 0 */
@@ -534,6 +558,7 @@ int main(void)
 		TEST(open__of_a_part_that_fails_leaves_the_parents_aggregator),
 		TEST(open__that_fails_says_why_and_waits_a_quarter_of_a_second),
 		TEST(finalize__leaves_when_nothing_is_on_its_way_any_more),
+		TEST(finalize__that_fails_waits_for_no_others_to_leave),
 		TEST(open__that_the_program_ends_aborts_the_job),
 		TEST(finalize__that_the_program_ends_can_be_called_again),
 		TEST(options__are_refused_beyond_their_limits),

@@ -409,6 +409,9 @@ static void config__a_wrong_value_is_blamed_on_its_file(void **state)
 	assert_non_null(strstr(text, "TALLY_DEADLINE_S=soon"));
 	assert_non_null(strstr(text, line));
 	assert_null(strstr(text, "TALLY_LOG"));
+	strcpy(text, "TALLY_LOG_JSON, TALLY_LOGA and ZTALLY_LOG are others");
+	config_blame(&config, text);
+	assert_string_equal(text, "TALLY_LOG_JSON, TALLY_LOGA and ZTALLY_LOG are others");
 	places->env[0] = "TALLY_DEADLINE_S=later"; /* now it is not the file's */
 	assert_int_equal(bootstrap_finish(&boot, NULL, config_get, &config, text),
 			 TALLY_ERR_ARGUMENT);

@@ -60,6 +60,18 @@ int __wrap_tally_comm_get_stats(struct tally_comm *comm, struct tally_stats *sta
 	return TALLY_OK;
 }
 
+/* ---- memory ---- */
+
+static _Thread_local bool is_out_of_memory;
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	return is_out_of_memory ? NULL : __real_calloc(count, bytes);
+}
+
 /* ---- JSON ---- */
 
 static json_t *dump(struct tally_comm *comm)
@@ -276,6 +288,10 @@ static void dump__waits_for_no_reader(void **state)
 	assert_int_equal(tally_comm_dump(seat.comm, -1), TALLY_ERR_ARGUMENT);
 	assert_non_null(strstr(tally_get_last_error(NULL), "tally_comm_dump: fd -1"));
 	assert_int_equal(tally_comm_dump(NULL, 1), TALLY_ERR_ARGUMENT);
+	is_out_of_memory = true;
+	assert_int_equal(tally_comm_dump(seat.comm, 1), TALLY_ERR_NO_MEMORY);
+	is_out_of_memory = false;
+	assert_string_equal(tally_get_last_error(NULL), "tally_comm_dump: out of memory");
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
 	while (write(ends[1], "", 1) == 1)

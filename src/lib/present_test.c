@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags);
 
 ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags)
 {
+	assert_int_equal(flags, GRND_NONBLOCK); /* early, a host has none for long */
 	return has_no_random ? -1 : __real_getrandom(at, bytes, flags);
 }
 
