@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""every_type.py LIBTALLY [RANKS...] - every type and operation through libtally, against tests/interop/lanes.py, which
+works out each result to the bit from docs/protocol.md alone, with fractions.
+
+Jobs of 1 to 5 ranks in local mode. Sizes are around those of packets; in place and not; in a group; in parts of a
+split; from two threads at once, on two communicators. Of the largest size a few packets are checked, of all others
+every element, and on every rank. every_type.py --rank ... is one rank; the first process works out what is right.
+"""
+import ctypes
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "interop"))
+import lanes as ways  # noqa: E402
+
+SIZES = [0, 1, 359, 360, 361, 65537]
+PAIRS = [(1, 359), (360, 361)]  # in a group
+OPS = [ways.SUM, ways.AVG, ways.MIN, ways.MAX]
+# Bits of an element that are kept, and that are set: a few binades around 1.
+CALM = {ways.FLOAT16: (0x87FF, 0x3800), ways.FLOAT32: (0x83FFFFFF, 0x3C000000),
+        ways.FLOAT64: (0x807FFFFFFFFFFFFF, 0x3F80000000000000), ways.BFLOAT16: (0x83FF, 0x3C00)}
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in
+                "size operations elements out in_ resent ignored probes exponents details express bulk saturated "
+                "bytes_out bytes_in bad".split()] + [(name, ctypes.c_uint32) for name in
+                                                     "window srtt lanes shards slots run".split()]
+
+
+def cases():
+    """(type, operation, sizes): several sizes are a group."""
+    for dtype in range(10):
+        for op in OPS:
+            if op in (ways.MIN, ways.MAX) and ways.size_of(dtype) == 8:
+                continue
+            for sizes in [(size,) for size in SIZES] + PAIRS:
+                yield dtype, op, sizes
+
+
+def data_of(number, rank, dtype, count):
+    """Of both signs, and different on all ranks: any bits, or calm floats, or small integers."""
+    width, source = ways.size_of(dtype), random.Random(f"{number} {rank}")
+    raw = source.randbytes(count * width)
+    kind = number % 3
+    if dtype in CALM and kind:
+        keep, put = (int.from_bytes(bits.to_bytes(width, "little") * count, "little") for bits in CALM[dtype])
+        raw = (int.from_bytes(raw, "little") & keep | put).to_bytes(count * width, "little")
+    elif kind and count < 1000:
+        low, high = ways.RANGES.get(dtype, (0, 0))
+        code = ways.CODES[dtype]
+        raw = b"".join(struct.pack("<" + code, source.randrange(low // 16, high // 16 + 1)) for _ in range(count))
+    return raw
+
+
+# ---- a rank ----
+
+class Rank:
+    def __init__(self, library, job, rank, size, out):
+        self.lib, self.rank, self.out = ctypes.CDLL(library), rank, out
+        self.lib.tally_get_last_error.restype = ctypes.c_char_p
+        self.comm = ctypes.c_void_p()
+        self.ok(self.lib.tally_comm_init(ctypes.byref(self.comm), job.encode(), size, rank, None))
+
+    def ok(self, result):
+        if result:
+            raise SystemExit(f"rank {self.rank}: {result}: {self.lib.tally_get_last_error(None).decode()}")
+
+    def split(self, color):
+        part = ctypes.c_void_p()
+        self.ok(self.lib.tally_comm_split(self.comm, color, self.rank, None, ctypes.byref(part)))
+        return part
+
+    def group(self, comm, buffers, dtype, op):
+        works = [ctypes.c_void_p() for _ in buffers]
+        self.ok(self.lib.tally_group_start())
+        for (send, recv, count), work in zip(buffers, works):
+            self.ok(self.lib.tally_iallreduce(send, recv, ctypes.c_size_t(count), dtype, op, comm, None,
+                                              ctypes.byref(work)))
+        self.ok(self.lib.tally_group_end())
+        for work in works:
+            self.ok(self.lib.tally_wait(ctypes.byref(work), -1))
+
+    def run(self, comm, name, some):
+        """Each case; what has come, one after the other, in a file."""
+        with open(f"{self.out}/{name}.{self.rank}", "wb") as file:
+            for number, (dtype, op, sizes) in some:
+                sends = [ctypes.create_string_buffer(data_of(number * 10 + i, self.rank, dtype, size))
+                         for i, size in enumerate(sizes)]  # each with a 0 behind it
+                recvs = [send if number % 2 else ctypes.create_string_buffer(len(send)) for send in sends]
+                if len(sizes) > 1:
+                    self.group(comm, list(zip(sends, recvs, sizes)), dtype, op)
+                else:
+                    self.ok(self.lib.tally_allreduce(sends[0], recvs[0], ctypes.c_size_t(sizes[0]), dtype, op, comm))
+                for recv in recvs:
+                    file.write(recv.raw[:-1])
+
+    def stats(self):
+        stats = Stats(size=ctypes.sizeof(Stats))
+        self.ok(self.lib.tally_comm_get_stats(self.comm, ctypes.byref(stats)))
+        return stats
+
+
+def rank_main(library, job, rank, size, out):
+    me = Rank(library, job, int(rank), int(size), out)
+    every = list(enumerate(cases()))
+    other, part = me.split(0), me.split(int(rank) % 2)
+    thread = threading.Thread(target=me.run, args=(other, "thread", every[1::2]))
+    thread.start()
+    me.run(me.comm, "main", every[::2])
+    thread.join()
+    me.run(part, "part", every[::5])
+    stats = me.stats()
+    with open(f"{out}/stats.{rank}", "w", encoding="ascii") as file:
+        file.write(str(stats.lanes))
+    for comm in (part, other, me.comm):
+        me.ok(me.lib.tally_comm_finalize(comm))
+        me.lib.tally_comm_destroy(comm)
+
+
+# ---- what is right ----
+
+def chunks_of(count, full):
+    """Where those begin that are checked."""
+    starts = range(0, count, full)
+    return starts if count < 1000 else sorted({starts[0], starts[len(starts) // 2], starts[-2], starts[-1]})
+
+
+def right(number, case, ranks, packet):
+    """(offset, bytes) of each part that is checked."""
+    dtype, op, sizes = case
+    count, width = sum(sizes), ways.size_of(dtype)
+    way = ways.Lanes(dtype, op, count, len(ranks), packet)
+    full = packet // way.shape[1] * way.shape[0]
+    datas = [b"".join(data_of(number * 10 + i, rank, dtype, size) for i, size in enumerate(sizes)) for rank in ranks]
+    for first in chunks_of(count, full):
+        parts = [(1, data[first * width:(first + full) * width]) for data in datas]
+        elements = [x for _, part in parts for x in way.elements(part)]
+        exponent = way.exponent(elements) if not way.is_raw else 0
+        yield first * width, way.result(parts, exponent)[0]
+
+
+def check(out, name, some, ranks, packet):
+    """How many elements were checked."""
+    files = [open(f"{out}/{name}.{rank}", "rb").read() for rank in ranks]
+    at = checked = 0
+    for number, case in some:
+        width = ways.size_of(case[0])
+        for offset, wanted in right(number, case, ranks, packet):
+            checked += len(wanted) // width
+            for rank, file in zip(ranks, files):
+                found = file[at + offset:at + offset + len(wanted)]
+                if found != wanted:
+                    i = next(i for i in range(0, len(wanted), width) if found[i:i + width] != wanted[i:i + width])
+                    raise SystemExit(f"{name}, {len(ranks)} ranks, rank {rank}: type {case[0]} op {case[1]} sizes "
+                                     f"{case[2]}, element {(offset + i) // width}: {found[i:i + width].hex()}, not "
+                                     f"{wanted[i:i + width].hex()}")
+        at += sum(case[2]) * width
+        if any(file[:at] != files[0][:at] for file in files):
+            raise SystemExit(f"{name}: {case}: not the same bits on all ranks")
+    return checked
+
+
+def job(library, size):
+    every = list(enumerate(cases()))
+    with tempfile.TemporaryDirectory() as out:
+        environment = dict(os.environ, TALLY_AGGREGATOR="local", TALLY_LOCAL_SIZE=str(size))
+        name = f"every-type-{os.getpid()}-{size}"
+        ranks = [subprocess.Popen([sys.executable, __file__, "--rank", library, name, str(rank), str(size), out],
+                                  env=environment) for rank in range(size)]
+        if any([rank.wait(timeout=240) for rank in ranks]):
+            raise SystemExit(f"a job of {size} ranks has failed")
+        with open(f"{out}/stats.0", encoding="ascii") as file:
+            packet = int(file.read())
+        all_ranks, total = list(range(size)), 0
+        for which, some in (("main", every[::2]), ("thread", every[1::2])):
+            total += check(out, which, some, all_ranks, packet)
+        for ranks in (all_ranks[::2], all_ranks[1::2]):
+            total += check(out, "part", every[::5], ranks, packet) if ranks else 0
+        print(f"{size} ranks: {len(every)} cases, {total} elements right to the bit")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--rank":
+        rank_main(*sys.argv[2:])
+    else:
+        for number_of_ranks in map(int, sys.argv[2:] or range(1, 6)):
+            job(sys.argv[1], number_of_ranks)
