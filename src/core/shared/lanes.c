@@ -35,8 +35,8 @@ uint32_t lanes_bytes(enum lanes_type type)
 static void choose_copy(struct lanes *lanes)
 {
 	lanes->way = &lanes_copy;
-	lanes->shape.elements = lanes->bytes < 4 ? (uint8_t)(4 / lanes->bytes) : 1;
-	lanes->shape.lanes = lanes->bytes > 4 ? (uint8_t)(lanes->bytes / 4) : 1;
+	lanes->shape.elements = (uint8_t)(lanes->bytes < 4 ? 4 / lanes->bytes : 1);
+	lanes->shape.lanes = (uint8_t)(lanes->bytes > 4 ? lanes->bytes / 4 : 1);
 }
 
 static void choose_wide(struct lanes *lanes, uint32_t bits)
