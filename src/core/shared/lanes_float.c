@@ -195,9 +195,7 @@ static void widen(const struct lanes *lanes, float *to, const void *source, uint
 {
 	const uint16_t *from = (const uint16_t *)source + first;
 
-	if (lanes->type == LANES_FLOAT32)
-		__builtin_memcpy(to, (const float *)source + first, count * sizeof(*to));
-	else if (lanes->type == LANES_BFLOAT16)
+	if (lanes->type == LANES_BFLOAT16)
 		for (uint32_t i = 0; i < count; i++)
 			to[i] = float_of((uint32_t)from[i] << 16);
 	else
@@ -245,9 +243,10 @@ static void pairs_join(int32_t *lane, const int32_t *value, uint32_t count)
 static void pairs_split(int32_t *value, const int32_t *lane, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		int32_t both = lane[i / 2], low = (int16_t)both;
+		uint32_t both = (uint32_t)lane[i / 2];
+		int32_t low = (int16_t)both;
 
-		value[i] = i % 2 ? (int16_t)((uint32_t)(both - low) >> HALF_BITS) : low;
+		value[i] = i % 2 ? (int16_t)((both - (uint32_t)low) >> HALF_BITS) : low;
 	}
 }
 
@@ -274,21 +273,31 @@ static uint8_t half_pack(const struct lanes *lanes, int32_t *lane, const void *s
 	return flags;
 }
 
-static void half_store(const struct lanes *lanes, void *destination, uint32_t i, double x)
+/* Sums of pairs, and their quotients by 128 at most, lie further from a tie than a float32 is wrong. */
+static void narrow(const struct lanes *lanes, void *destination, uint32_t first,
+		   const int32_t *value, uint32_t count, double down)
 {
-	if (lanes->type == LANES_FLOAT32)
-		((float *)destination)[i] = (float)x;
-	else if (lanes->type == LANES_BFLOAT16)
-		((uint16_t *)destination)[i] = bfloat16_narrow(to_odd(x));
+	uint16_t *to = (uint16_t *)destination + first;
+	double by = lanes->is_avg ? lanes->workers : 1;
+	float near[BLOCK];
+
+	if (lanes->shape.elements == 2)
+		for (uint32_t i = 0; i < count; i++)
+			near[i] = (float)(value[i] * down / by);
 	else
-		((uint16_t *)destination)[i] = float16_narrow(to_odd(x));
+		for (uint32_t i = 0; i < count; i++)
+			near[i] = to_odd(value[i] * down / by);
+	if (lanes->type == LANES_BFLOAT16)
+		for (uint32_t i = 0; i < count; i++)
+			to[i] = bfloat16_narrow(near[i]);
+	else
+		for (uint32_t i = 0; i < count; i++)
+			to[i] = float16_narrow(near[i]);
 }
 
 static uint64_t half_unpack(const struct lanes *lanes, void *destination, const int32_t *lane,
 			    uint32_t count, uint32_t exponent, bool is_raw)
 {
-	uint32_t together = lanes->shape.elements;
-	double by = lanes->is_avg ? lanes->workers : 1;
 	struct quant_scale scale;
 	int32_t value[BLOCK];
 
@@ -297,12 +306,11 @@ static uint64_t half_unpack(const struct lanes *lanes, void *destination, const 
 	for (uint32_t at = 0; at < count; at += BLOCK) {
 		uint32_t block = block_of(at, count);
 
-		if (together == 2)
+		if (lanes->shape.elements == 2)
 			pairs_split(value, lane + at / 2, block);
 		else
 			__builtin_memcpy(value, lane + at, block * sizeof(*value));
-		for (uint32_t i = 0; i < block; i++)
-			half_store(lanes, destination, at + i, value[i] * scale.down / by);
+		narrow(lanes, destination, at, value, block, scale.down);
 	}
 	return 0;
 }
@@ -335,12 +343,61 @@ static uint64_t rounded(uint64_t fraction, uint32_t drop)
 	return kept + (rest > (uint64_t)1 << 63 || (rest == (uint64_t)1 << 63 && kept & 1));
 }
 
+/* 2^power; it is a normal double. */
+static double power_of_two(int32_t power)
+{
+	uint64_t bits = (uint64_t)(power + 1023) << 52;
+	double x;
+
+	__builtin_memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* In two digits, with all products far from the ends of the range: exact but for the one rounding. */
+static bool is_near_one(const struct lanes *lanes, int32_t shift)
+{
+	return lanes->wide.lanes == 2 && lanes->type == LANES_FLOAT64 && shift > -900 &&
+	       shift < 900;
+}
+
+static uint8_t near_pack(const struct lanes *lanes, int32_t *lane, const double *from,
+			 uint32_t count, double up)
+{
+	uint32_t bits = lanes->wide.bits, mask = (1u << bits) - 1;
+	uint8_t flags = 0;
+
+	for (uint32_t i = 0; i < count; i++, lane += 2) {
+		double magnitude = __builtin_fabs(from[i]) * up;
+		/* From 2^52 on all doubles are integers: a sum is rounded to one. */
+		double whole = magnitude < 0x1p52 ? magnitude + 0x1p52 - 0x1p52 : magnitude;
+		bool is_finite = __builtin_fabs(from[i]) <= __DBL_MAX__;
+		uint64_t number = is_finite && whole < 0x1p62 ? (uint64_t)(int64_t)whole : 0;
+		uint32_t sign = from[i] < 0 ? UINT32_MAX : 0;
+
+		flags |= is_finite ? 0 : WIRE_NONFINITE;
+		lane[0] = (int32_t)((((uint32_t)number & mask) ^ sign) - sign);
+		lane[1] = (int32_t)(((uint32_t)(number >> bits & mask) ^ sign) - sign);
+	}
+	return flags;
+}
+
+static void near_unpack(const struct lanes *lanes, double *to, const int32_t *lane, uint32_t count,
+			double down)
+{
+	int64_t unit = (int64_t)1 << lanes->wide.bits;
+
+	for (uint32_t i = 0; i < count; i++, lane += 2)
+		to[i] = (double)(lane[1] * unit + lane[0]) * down;
+}
+
 static uint8_t wide_pack(const struct lanes *lanes, int32_t *lane, const void *source,
 			 uint32_t count, uint32_t exponent)
 {
 	int32_t shift = shift_of(lanes, exponent);
 	uint8_t flags = 0;
 
+	if (is_near_one(lanes, shift))
+		return near_pack(lanes, lane, source, count, power_of_two(shift));
 	for (uint32_t i = 0; i < count; i++, lane += lanes->wide.lanes) {
 		struct ieee_parts parts = ieee_split(lanes->form, bits_at(lanes, source, i));
 		int32_t up = parts.power + shift;
@@ -364,6 +421,10 @@ static uint64_t wide_unpack(const struct lanes *lanes, void *destination, const 
 	struct wide wide;
 
 	(void)is_raw;
+	if (is_near_one(lanes, power) && !lanes->is_avg) {
+		near_unpack(lanes, destination, lane, count, power_of_two(power));
+		return 0;
+	}
 	for (uint32_t i = 0; i < count; i++, lane += lanes->wide.lanes) {
 		int32_t more = 0;
 
