@@ -116,9 +116,9 @@ static int share(struct bench *bench, uint64_t *number)
 
 /* ---- a batch ---- */
 
-static bool batch_has_room(const struct bench *bench, uint64_t count)
+static bool batch_has_room(const struct bench *bench, uint64_t count, int dtype)
 {
-	size_t bytes = bench->ops_bytes + count * 4;
+	size_t bytes = bench->ops_bytes + count * data_bytes(dtype);
 
 	if (bench->ops_count == BATCH_MAX)
 		return false;
@@ -135,27 +135,27 @@ static void batch_add(struct bench *bench, uint64_t count, int dtype)
 			.seed = bench->options.seed,
 			.number = bench->number++,
 			.ranks = bench->ranks,
-			.is_float = dtype == TALLY_FLOAT32,
+			.dtype = dtype,
 			.is_avg = bench->options.is_avg,
 			.count = count,
 		},
 		.offset = bench->ops_bytes,
 	};
-	bench->ops_bytes += (count * 4 + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+	bench->ops_bytes +=
+		(count * data_bytes(dtype) + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
 }
 
 static int op_start(struct bench *bench, struct op *op, struct tally_work **work)
 {
-	int dtype = op->data.is_float ? TALLY_FLOAT32 : TALLY_INT32;
 	int sum = op->data.is_avg ? TALLY_AVG : TALLY_SUM;
 	const char *send = bench->send + op->offset;
 	char *recv = bench->recv + op->offset;
 
 	op->begin_ns = clock_ns();
 	if (work)
-		return tally_iallreduce(send, recv, op->data.count, dtype, sum, bench->comm, NULL,
-					work);
-	return tally_allreduce(send, recv, op->data.count, dtype, sum, bench->comm);
+		return tally_iallreduce(send, recv, op->data.count, op->data.dtype, sum,
+					bench->comm, NULL, work);
+	return tally_allreduce(send, recv, op->data.count, op->data.dtype, sum, bench->comm);
 }
 
 static int batch_blocking(struct bench *bench)
@@ -241,7 +241,7 @@ static int op_check(struct bench *bench, const struct op *op)
 			"tally bench: rank %u: %s x %zu, operation %" PRIu64 " of seed %" PRIu64
 			": %" PRIu64
 			" wrong, the first is element %zu: %.9g, should be %.9g +- %g\n",
-			bench->rank, op->data.is_float ? "float32" : "int32", op->data.count,
+			bench->rank, bench_dtype_name(op->data.dtype), op->data.count,
 			op->data.number, op->data.seed, verdict.wrong, verdict.index, verdict.got,
 			verdict.want, verdict.bound);
 	bench->count.elements_wrong += verdict.wrong;
@@ -259,7 +259,8 @@ static int batch_run(struct bench *bench, bool is_timed)
 
 		data_fill(&op->data, bench->rank, bench->send + op->offset);
 		if (!bench->options.is_in_place) /* so that nothing stale can look right */
-			memset(bench->recv + op->offset, 0xa5, op->data.count * 4);
+			memset(bench->recv + op->offset, 0xa5,
+			       op->data.count * data_bytes(op->data.dtype));
 	}
 	result = batch_time(bench, is_timed);
 	for (uint32_t i = 0; !result && bench->options.is_checked && i < bench->ops_count; i++)
@@ -381,7 +382,7 @@ static int row_run(struct bench *bench, uint64_t count, int dtype)
 		uint64_t end = is_timed ? warmup + iters : warmup;
 		int result;
 
-		for (; done < end && batch_has_room(bench, count); done++)
+		for (; done < end && batch_has_room(bench, count, dtype); done++)
 			batch_add(bench, count, dtype);
 		result = batch_run(bench, is_timed);
 		if (result)
@@ -410,7 +411,8 @@ static int random_run(struct bench *bench)
 	for (uint64_t done = 0; done < options->random_count;) {
 		int result;
 
-		while (done < options->random_count && batch_has_room(bench, count)) {
+		while (done < options->random_count &&
+		       batch_has_room(bench, count, options->dtypes[0])) {
 			batch_add(bench, count, options->dtypes[done % options->dtypes_count]);
 			count = rng_log(&rng, options->random_min, options->random_max);
 			done++;
@@ -448,6 +450,16 @@ static int comm_open(struct bench *bench)
 	return TALLY_OK;
 }
 
+static size_t bytes_most(const struct bench_options *options)
+{
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < options->dtypes_count; i++)
+		most = most < data_bytes(options->dtypes[i]) ? data_bytes(options->dtypes[i])
+							     : most;
+	return most;
+}
+
 /* One buffer of the largest size, times the operations on their way; but at least one batch. */
 static int buffers_open(struct bench *bench)
 {
@@ -459,7 +471,7 @@ static int buffers_open(struct bench *bench)
 		keep_larger(&most, options->elements[i]);
 		keep_larger(&tats, iters_of(options, options->elements[i]));
 	}
-	bench->buffer_bytes = (most * 4 + BUFFER_ALIGN) * options->inflight;
+	bench->buffer_bytes = (most * bytes_most(options) + BUFFER_ALIGN) * options->inflight;
 	if (bench->buffer_bytes < BATCH_BYTES)
 		bench->buffer_bytes = BATCH_BYTES;
 	bench->buffer_bytes += BATCH_MAX * BUFFER_ALIGN; /* each begins aligned */

@@ -9,13 +9,13 @@
 
 #include "tally.h"
 
-enum { BENCH_SIZES_MAX = 256 };
+enum { BENCH_SIZES_MAX = 256, BENCH_DTYPES_MAX = 10 };
 
 struct bench_options {
 	uint64_t elements[BENCH_SIZES_MAX];
 	uint32_t sizes;
 	uint64_t random_count, random_min, random_max; /* instead, if random_count */
-	int dtypes[2];
+	int dtypes[BENCH_DTYPES_MAX];
 	uint32_t dtypes_count;
 	bool is_avg;
 	uint64_t iters, warmup; /* UINT64_MAX: by size */

@@ -3,20 +3,11 @@
  * bench_data.c - see bench_data.h. The loops are written for the compiler to vectorise: on x86 each
  * exists twice, for every processor and for those with AVX2.
  */
-#include "tools/bench_data.h"
+#include "tools/bench_block.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BLOCK = 1024 }; /* elements that share a key and an exponent */
-
-/* What the elements of one block of one rank are made of. */
-struct block {
-	uint32_t key;
-	int shift;    /* right, arithmetic */
-	double scale; /* float32: a power of two */
-};
 
 /* n results against n exact sums; bound: what quantising may add. */
 struct verify {
@@ -26,45 +17,6 @@ struct verify {
 	size_t count;
 	double divisor, bound;
 };
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
-}
-
-static uint32_t log2_ceil(uint32_t ranks)
-{
-	uint32_t bits = 0;
-
-	while (1ull << bits < ranks)
-		bits++;
-	return bits;
-}
-
-static struct block block_of(const struct data_op *op, uint32_t rank, size_t number)
-{
-	uint64_t hash = mix(op->seed + 0x9e3779b97f4a7c15);
-	struct block block;
-
-	hash = mix(hash ^ op->number);
-	hash = mix(hash ^ ((uint64_t)rank << 48 | number));
-	block.key = (uint32_t)hash;
-	block.shift = op->is_float ? 8 : (int)log2_ceil(op->ranks) + 1;
-	block.scale = ldexp(1.0, -19 - (int)((hash >> 32) % 20));
-	return block;
-}
-
-static inline int32_t element(struct block block, uint32_t index)
-{
-	uint32_t x = block.key + index * 0x9e3779b1u;
-
-	x = (x ^ x >> 15) * 0x85ebca77u;
-	x = (x ^ x >> 13) * 0xc2b2ae3du;
-	x ^= x >> 16;
-	return (int32_t)x >> block.shift;
-}
 
 /* ---- the loops ---- */
 
@@ -202,21 +154,27 @@ LOOP_BOTH(uint64_t, digest, (const uint32_t *bits, size_t count), (bits, count))
 
 /* ---- operations ---- */
 
-/* How far [at, end) goes before its next block. */
-static uint32_t piece_of(size_t at, size_t end)
+static bool is_float(const struct data_op *op)
 {
-	size_t room = BLOCK - at % BLOCK;
+	return op->dtype == TALLY_FLOAT32;
+}
 
-	return (uint32_t)(end - at < room ? end - at : room);
+static bool is_other(const struct data_op *op)
+{
+	return op->dtype != TALLY_FLOAT32 && op->dtype != TALLY_INT32;
 }
 
 void data_fill(const struct data_op *op, uint32_t rank, void *out)
 {
+	if (is_other(op)) {
+		data_other_fill(op, rank, out);
+		return;
+	}
 	for (size_t at = 0; at < op->count; at += BLOCK) {
 		struct block block = block_of(op, rank, at / BLOCK);
-		uint32_t count = piece_of(at, op->count);
+		uint32_t count = block_piece(at, op->count);
 
-		if (op->is_float)
+		if (is_float(op))
 			make_float((float *)out + at, block, 0, count);
 		else
 			make_int((int32_t *)out + at, block, 0, count);
@@ -231,7 +189,7 @@ static double bound_of(const struct data_op *op, double top)
 	if (top == 0)
 		return 0;
 	frexp(top, &exponent); /* top < 2^exponent, that is E - 126 */
-	return ldexp((double)op->ranks, exponent - 31 + (int)log2_ceil(op->ranks));
+	return ldexp((double)op->ranks, exponent - 31 + (int)block_log2(op->ranks));
 }
 
 /* The exact sums of elements [at, at + count), and the largest magnitude among what is added up. */
@@ -246,11 +204,11 @@ static double chunk_sum(const struct data_op *op, size_t at, size_t count, doubl
 		size_t done = 0;
 
 		while (done < count) {
-			uint32_t piece = piece_of(at + done, at + count);
+			uint32_t piece = block_piece(at + done, at + count);
 			uint32_t from = (uint32_t)((at + done) % BLOCK);
 			struct block block = block_of(op, rank, (at + done) / BLOCK);
 
-			if (op->is_float)
+			if (is_float(op))
 				top = fmax(top,
 					   block.scale * add_float(sum + done, block, from, piece));
 			else
@@ -271,11 +229,11 @@ static void first_wrong(const struct data_op *op, const struct verify *chunk, si
 		one.sum += i;
 		one.sum_int += i;
 		one.count = 1;
-		if (!(op->is_float ? wrong_float(&one) : wrong_int(&one)))
+		if (!(is_float(op) ? wrong_float(&one) : wrong_int(&one)))
 			continue;
 		verdict->index = at + i;
 		verdict->bound = 0;
-		if (op->is_float) {
+		if (is_float(op)) {
 			verdict->got = (double)*(const float *)one.result;
 			verdict->want = *one.sum / one.divisor;
 			verdict->bound = one.bound + half_ulp(*(const float *)one.result);
@@ -292,10 +250,15 @@ bool data_verify(const struct data_op *op, uint32_t lanes, const void *result,
 {
 	double *sum = malloc(lanes * (sizeof(double) + sizeof(int64_t)));
 	int64_t *sum_int = (void *)(sum + lanes);
+	size_t bytes = op->count * data_bytes(op->dtype);
 
 	if (!sum)
 		return false;
-	*verdict = (struct data_verdict){ .digest = digest(result, op->count) };
+	*verdict = (struct data_verdict){ .digest = digest(result, bytes / 4) };
+	if (is_other(op)) {
+		free(sum);
+		return data_other_verify(op, lanes, result, verdict);
+	}
 	for (size_t at = 0; at < op->count; at += lanes) {
 		size_t count = op->count - at < lanes ? op->count - at : lanes;
 		double top = chunk_sum(op, at, count, sum, sum_int);
@@ -308,7 +271,7 @@ bool data_verify(const struct data_op *op, uint32_t lanes, const void *result,
 			.divisor = divisor,
 			.bound = bound_of(op, top) / divisor,
 		};
-		uint32_t wrong = op->is_float ? wrong_float(&chunk) : wrong_int(&chunk);
+		uint32_t wrong = is_float(op) ? wrong_float(&chunk) : wrong_int(&chunk);
 
 		if (wrong && !verdict->wrong)
 			first_wrong(op, &chunk, at, verdict);

@@ -2,8 +2,8 @@
 /*
  * bench_data.h - vectors for a benchmark, and whether their sum is right. An element is a hash of (seed,
  * rank, operation, index): any rank can make any other's, so that every result is held against a sum that
- * tally had no part in. Both signs; float32 has exponents that differ between blocks and ranks; int32 is
- * small enough for the sum to stay in range.
+ * tally had no part in. Both signs, where the type has them; floats have exponents that differ between blocks and
+ * ranks; integers are small enough for the sum to stay in range, unless too many ranks add up 8 bits.
  */
 #ifndef TOOLS_BENCH_DATA_H
 #define TOOLS_BENCH_DATA_H
@@ -19,7 +19,7 @@ struct data_op {
 	uint64_t seed;
 	uint64_t number; /* of the operation: no two have the same data */
 	uint32_t ranks;
-	bool is_float; /* float32, else int32 */
+	int dtype; /* enum tally_dtype */
 	bool is_avg;
 	size_t count;
 };
@@ -32,11 +32,14 @@ struct data_verdict {
 	double got, want, bound;
 };
 
+/* Of an element. */
+size_t data_bytes(int dtype);
+
 /* out: count elements of this rank. */
 void data_fill(const struct data_op *op, uint32_t rank, void *out);
 
-/* int32 must be exact; float32 within tally.h's bound, with the largest exponent of each `lanes` elements
- * (a packet; 1 to DATA_LANES_MAX) over all ranks. false: no memory. */
+/* Integers must be exact; floats within tally.h's bound, with the largest exponent of each packet of `lanes` lanes
+ * (1 to DATA_LANES_MAX) over all ranks. false: no memory. */
 bool data_verify(const struct data_op *op, uint32_t lanes, const void *result,
 		 struct data_verdict *verdict);
 

@@ -10,14 +10,17 @@
 
 #include <cmocka.h>
 
+#include "core/shared/lanes.h"
+#include "tally.h"
 #include "tools/bench_data.h"
 
 enum { COUNT = 5000, LANES = 360, RANKS = 5 };
 
 static struct data_op op_of(bool is_float, bool is_avg)
 {
-	struct data_op op = { .seed = 7, .number = 3, .ranks = RANKS, .is_float = is_float };
+	struct data_op op = { .seed = 7, .number = 3, .ranks = RANKS };
 
+	op.dtype = is_float ? TALLY_FLOAT32 : TALLY_INT32;
 	op.is_avg = is_avg;
 	op.count = COUNT;
 	return op;
@@ -37,10 +40,11 @@ static void sum_make(const struct data_op *op, void *sum)
 	for (uint32_t rank = 0; rank < op->ranks; rank++) {
 		data_fill(op, rank, &one);
 		for (size_t i = 0; i < COUNT; i++)
-			total[i] += op->is_float ? (double)one.floats[i] : one.ints[i];
+			total[i] += (op->dtype == TALLY_FLOAT32) ? (double)one.floats[i]
+								 : one.ints[i];
 	}
 	for (size_t i = 0; i < COUNT; i++) {
-		if (op->is_float)
+		if ((op->dtype == TALLY_FLOAT32))
 			((float *)sum)[i] = (float)(total[i] / divisor);
 		else
 			((int32_t *)sum)[i] = (int32_t)(total[i] / divisor);
@@ -157,6 +161,65 @@ static void verify__digest_tells_bits_apart(void **state)
 	assert_true(digest != verdict_of(&op, sum).digest);
 }
 
+/* ---- the other types: by core's own lanes, and what it makes of one bit more ---- */
+
+static void other_sums(const struct data_op *op, void *sum)
+{
+	static _Alignas(8) uint8_t source[RANKS][8 * COUNT];
+	static int32_t lane[RANKS][LANES], total[LANES];
+	struct lanes_call call = { (enum lanes_type)op->dtype, op->is_avg ? LANES_AVG : LANES_SUM,
+				   op->count, op->ranks, LANES };
+	struct lanes lanes;
+	uint32_t full;
+
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	full = map_full(lanes.shape, LANES);
+	for (uint32_t rank = 0; rank < op->ranks; rank++)
+		data_fill(op, rank, source[rank]);
+	for (size_t at = 0; at < op->count; at += full) {
+		uint32_t count = op->count - at < full ? (uint32_t)(op->count - at) : full;
+		uint32_t exponent = 0;
+
+		memset(total, 0, sizeof(total));
+		for (uint32_t rank = 0; rank < op->ranks && lanes.way->exponent; rank++) {
+			uint32_t own =
+				lanes.way->exponent(&lanes, source[rank] + at * lanes.bytes, count);
+
+			exponent = own > exponent ? own : exponent;
+		}
+		for (uint32_t rank = 0; rank < op->ranks; rank++) {
+			lanes.way->pack(&lanes, lane[rank], source[rank] + at * lanes.bytes, count,
+					exponent);
+			for (uint32_t i = 0; i < map_lanes(lanes.shape, count); i++)
+				total[i] += lane[rank][i];
+		}
+		lanes.way->unpack(&lanes, (uint8_t *)sum + at * lanes.bytes, total, count, exponent,
+				  false);
+	}
+}
+
+static void verify__knows_all_types(void **state)
+{
+	static _Alignas(8) uint8_t sum[8 * COUNT];
+
+	(void)state;
+	for (int dtype = TALLY_INT8; dtype <= TALLY_BFLOAT16; dtype++) {
+		struct data_op op = op_of(false, dtype % 2);
+		struct data_verdict verdict;
+
+		op.dtype = dtype;
+		other_sums(&op, sum);
+		verdict = verdict_of(&op, sum);
+		assert_int_equal(verdict.wrong, 0);
+		/* The last byte has the sign, or what counts most. */
+		sum[(size_t)(COUNT / 2) * data_bytes(dtype) - 1] ^= 0x42;
+		verdict = verdict_of(&op, sum);
+		assert_int_equal(verdict.wrong, 1);
+		assert_int_equal(verdict.index, COUNT / 2 - 1);
+		assert_true(verdict.got != verdict.want);
+	}
+}
+
 static void fill__both_signs_and_many_exponents(void **state)
 {
 	struct data_op op = op_of(true, false);
@@ -187,6 +250,7 @@ int main(void)
 		cmocka_unit_test(verify__a_rank_left_out_is_wrong),
 		cmocka_unit_test(verify__another_operation_is_wrong),
 		cmocka_unit_test(verify__digest_tells_bits_apart),
+		cmocka_unit_test(verify__knows_all_types),
 		cmocka_unit_test(fill__both_signs_and_many_exponents),
 	};
 

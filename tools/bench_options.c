@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/bench.h"
+#include "tools/bench_data.h"
 #include "util/opt.h"
 
 #define ELEMENTS_MAX (1ull << 32)
@@ -39,7 +40,8 @@ static const char help[] =
 	"  --bytes FROM:TO[:xFACTOR]  sizes in bytes, K, M and G allowed (factor 2)\n"
 	"  --random-sizes COUNT:MIN:MAX  instead: COUNT operations of MIN to MAX elements, with\n"
 	"                             equal probability for each octave\n"
-	"  --dtype LIST               int32, float32 or both (both)\n"
+	"  --dtype LIST               int8, uint8, int32, uint32, int64, uint64, float16,\n"
+	"                             bfloat16, float32, float64 (int32,float32)\n"
 	"  --op sum|avg               operation (sum)\n"
 	"  --iters N, --warmup N      operations timed, and before that, per row (by size)\n"
 	"  --inflight N               operations in flight at once (1)\n"
@@ -137,14 +139,16 @@ static const char *dtypes_take(struct opt_value *value)
 
 	options->dtypes_count = 0;
 	while (is_good && (field = field_next(&at, ','))) {
-		int dtype = !strcmp(field, "int32") ? TALLY_INT32 : TALLY_FLOAT32;
+		int dtype = TALLY_BFLOAT16;
 
-		is_good = options->dtypes_count < 2 && !strcmp(field, bench_dtype_name(dtype));
+		while (dtype >= 0 && strcmp(field, bench_dtype_name(dtype)) != 0)
+			dtype--;
+		is_good = dtype >= 0 && options->dtypes_count < BENCH_DTYPES_MAX;
 		if (is_good)
 			options->dtypes[options->dtypes_count++] = dtype;
 	}
 	free(copy);
-	return is_good ? NULL : "bench has int32 and float32";
+	return is_good ? NULL : "types of tally.h, as int32,bfloat16, each once";
 }
 
 /* The library's business, as if the launcher had set it. */
@@ -211,6 +215,19 @@ static int latency_settle(struct bench_options *options, bool has_sizes, bool ha
 	return 0;
 }
 
+/* Sizes in bytes are of elements of 4 bytes until the types are known. */
+static int types_settle(struct bench_options *options, bool has_bytes)
+{
+	size_t bytes = data_bytes(options->dtypes[0]);
+
+	for (uint32_t i = 1; i < options->dtypes_count; i++)
+		if (data_bytes(options->dtypes[i]) != bytes && (has_bytes || options->random_count))
+			return refuse("--dtype", "types of one size, or else --elements");
+	for (uint32_t i = 0; has_bytes && i < options->sizes; i++)
+		options->elements[i] = options->elements[i] * ELEMENT_BYTES / bytes;
+	return 0;
+}
+
 int bench_parse(struct bench_options *options, int argc, char **argv)
 {
 	static const uint64_t sizes[] = { 1, 64, 1024, 16384, 262144, 4194304 };
@@ -240,6 +257,8 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 				opt_has(&command, &line, "elements") ||
 					opt_has(&command, &line, "bytes") || options->random_count,
 				opt_has(&command, &line, "dtype"));
+	if (!status)
+		status = types_settle(options, opt_has(&command, &line, "bytes"));
 	if (status)
 		return status;
 	if (!line.words)

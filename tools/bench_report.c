@@ -8,13 +8,19 @@
 #include <unistd.h>
 
 #include "tools/bench.h"
+#include "tools/bench_data.h"
 #include "util/clock.h"
 
 enum { BAR_WIDTH = 30, BAR_MS = 100 };
 
 const char *bench_dtype_name(int dtype)
 {
-	return dtype == TALLY_INT32 ? "int32" : "float32";
+	static const char *const names[] = {
+		"int8",   "uint8",   "int32",   "uint32",  "int64",
+		"uint64", "float16", "float32", "float64", "bfloat16"
+	};
+
+	return names[dtype];
 }
 
 /* As the kernel names it, without what JSON would have to escape. */
@@ -91,9 +97,10 @@ static struct rates rates_of(const struct bench_report *report, const struct ben
 	/* `elements` and `bytes_out` are of all ranks, the time is the slowest one's */
 	rates.elements_per_s =
 		ratio((double)row->all.elements / n, (double)row->all.timed_ns / 1e9);
-	rates.algbw = rates.elements_per_s * 4 / 1e9;
+	rates.algbw = rates.elements_per_s * (double)data_bytes(row->dtype) / 1e9;
 	rates.busbw = rates.algbw * 2 * (n - 1) / n;
-	rates.wire = ratio((double)row->all.elements * 4, (double)row->all.bytes_out);
+	rates.wire = ratio((double)(row->all.elements * data_bytes(row->dtype)),
+			   (double)row->all.bytes_out);
 	return rates;
 }
 
@@ -120,7 +127,7 @@ static void json_row(const struct bench_report *report, const struct bench_row *
 		       options->random_min, options->random_max, (double)row->wall_ns / 1e9);
 	else
 		printf("\"elements\":%" PRIu64 ",\"bytes\":%" PRIu64 ",", row->count,
-		       row->count * 4);
+		       row->count * data_bytes(row->dtype));
 	printf("\"operations\":%" PRIu64 ",\"elements_all\":%" PRIu64
 	       ",\"timed_s\":%.9f,\"tat_us_median\":%.3f,\"tat_us_p99\":%.3f,\"tat_us_p1\":%.3f,"
 	       "\"tat_us_min\":%.3f,",
@@ -168,7 +175,7 @@ static void table_row(const struct bench_report *report, const struct bench_row 
 
 	printf("%11" PRIu64 " %10" PRIu64 " %7s %9.1f %9.1f %9.1f %8.2f %7.3f %7.3f %7.3f %5.1f "
 	       "%7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %6u %7.3f %s\n",
-	       row->count, row->count * 4, bench_dtype_name(row->dtype),
+	       row->count, row->count * data_bytes(row->dtype), bench_dtype_name(row->dtype),
 	       (double)all->median_ns / 1e3, (double)all->p99_ns / 1e3, (double)all->p1_ns / 1e3,
 	       rates.elements_per_s / 1e6, rates.algbw, rates.busbw, rates.algbw * 8,
 	       rates.wire * 100, all->packets_resent, all->probes, all->exponent_rounds,
