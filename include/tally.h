@@ -250,7 +250,13 @@ enum tally_op_flags {
 	/* Another operation of this communicator follows at once: their packets leave together. This is a hint:
 	 * ranks need not agree. If no operation follows, the packets leave with the next call that tests or
 	 * waits, or by themselves after 100 us. */
-	TALLY_OP_MORE = 1
+	TALLY_OP_MORE = 1,
+	/* Ranks must agree on these two. A sum of float32 in 16 bits: two elements travel in the room of one, with the
+	 * bound of float16. Up to 16 ranks; more are TALLY_ERR_UNSUPPORTED. */
+	TALLY_OP_HALF = 2,
+	/* A sum of floats is exact at any size, rounded once. An element of float32 takes 10 lanes with up to 8 ranks:
+	 * ten times the bytes. */
+	TALLY_OP_EXACT = 4
 };
 
 struct tally_op_options {

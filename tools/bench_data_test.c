@@ -167,8 +167,12 @@ static void other_sums(const struct data_op *op, void *sum)
 {
 	static _Alignas(8) uint8_t source[RANKS][8 * COUNT];
 	static int32_t lane[RANKS][LANES], total[LANES];
-	struct lanes_call call = { (enum lanes_type)op->dtype, op->is_avg ? LANES_AVG : LANES_SUM,
-				   op->count, op->ranks, LANES };
+	struct lanes_call call = { (enum lanes_type)op->dtype,
+				   op->is_avg ? LANES_AVG : LANES_SUM,
+				   LANES_FREE,
+				   op->count,
+				   op->ranks,
+				   LANES };
 	struct lanes lanes;
 	uint32_t full;
 

@@ -21,10 +21,11 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 	return count;
 }
 
-bool endpoint_lanes(const struct endpoint *endpoint, enum lanes_type type, enum lanes_op op,
-		    uint64_t count, struct lanes *lanes)
+bool endpoint_lanes(const struct endpoint *endpoint, const struct endpoint_op *op,
+		    struct lanes *lanes)
 {
-	struct lanes_call call = { type, op, count, endpoint->workers, endpoint->lanes };
+	struct lanes_call call = { op->type,          op->op,         op->form, op->count,
+				   endpoint->workers, endpoint->lanes };
 
 	return !endpoint->latency && lanes_choose(lanes, &call, endpoint->quant);
 }
@@ -68,7 +69,7 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 		return -EINVAL;
 	if (endpoint->latency)
 		return submit_latency(endpoint, op);
-	if (!endpoint_lanes(endpoint, op->type, op->op, op->count, &lanes))
+	if (!endpoint_lanes(endpoint, op, &lanes))
 		return -EINVAL;
 	worker_op.stream = stream_of(endpoint, op, lanes.shape);
 	if (!worker_has_room(&endpoint->worker, worker_op.stream) || endpoint->ops_free_count == 0)

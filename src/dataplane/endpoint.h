@@ -57,6 +57,7 @@ struct endpoint_op {
 	uint64_t count;
 	enum lanes_type type;
 	enum lanes_op op;
+	enum lanes_form form;
 	int stream;      /* enum map_stream, or -1: by its size */
 	uint64_t cookie; /* handed back */
 	/* Latency mode: becomes true if some rank's element was too large for the sum. Then nothing is stored, on
@@ -128,8 +129,8 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 int endpoint_start(struct endpoint *endpoint, uint32_t lanes);
 
 /* How such an operation would travel. False: lanes cannot do it; in latency mode, which has sums of int32: always. */
-bool endpoint_lanes(const struct endpoint *endpoint, enum lanes_type type, enum lanes_op op,
-		    uint64_t count, struct lanes *lanes);
+bool endpoint_lanes(const struct endpoint *endpoint, const struct endpoint_op *op,
+		    struct lanes *lanes);
 
 /* 0; -EAGAIN while the stream's ring of operations is full; -EINVAL before endpoint_start, and for what
  * lanes or latency mode cannot do. */

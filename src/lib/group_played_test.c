@@ -330,7 +330,24 @@ static void refusal__of_options_names_them(void **state)
 	name[63] = '\0';
 	options.flags = 1u << 20;
 	assert_int_equal(tally_ibarrier(&test.comm, &options, &work), TALLY_ERR_UNSUPPORTED);
-	said("tally_ibarrier: options->flags 0x100000: this version has TALLY_OP_MORE");
+	said("tally_ibarrier: options->flags 0x100000: this version has TALLY_OP_MORE, "
+	     "TALLY_OP_HALF and TALLY_OP_EXACT");
+	options.flags = TALLY_OP_HALF | TALLY_OP_EXACT;
+	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_FLOAT32, TALLY_SUM, &test.comm, &options,
+					  &work),
+			 TALLY_ERR_ARGUMENT);
+	said("tally_iallreduce: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: choose one");
+	options.flags = TALLY_OP_HALF;
+	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_INT32, TALLY_SUM, &test.comm, &options,
+					  &work),
+			 TALLY_ERR_UNSUPPORTED);
+	said("tally_iallreduce: TALLY_OP_HALF of int32: it is for float32");
+	test.comm.who.size = 17;
+	assert_int_equal(tally_iallreduce(x, x, 100, TALLY_FLOAT32, TALLY_SUM, &test.comm, &options,
+					  &work),
+			 TALLY_ERR_UNSUPPORTED);
+	said("tally_iallreduce: TALLY_OP_HALF is for up to 16 ranks, and these are 17");
+	test.comm.who.size = 4;
 	options.flags = TALLY_OP_MORE;
 	assert_int_equal(tally_ibarrier(&test.comm, &options, NULL), TALLY_ERR_ARGUMENT);
 	said("tally_ibarrier: work is NULL");
@@ -348,9 +365,9 @@ static void refusal__of_latency_mode_names_what_it_has_not(void **state)
 	test.comm.latency_slots = 4;
 	test.comm.lanes = 5;
 	assert_int_equal(start(x, x, 1, TALLY_FLOAT32, TALLY_SUM), TALLY_ERR_UNSUPPORTED);
-	said("tally_iallreduce: dtype float32: latency mode has int32");
+	said("tally_iallreduce: dtype float32: latency mode has int32, as it is");
 	assert_int_equal(start(x, x, 1, TALLY_UINT64, TALLY_SUM), TALLY_ERR_UNSUPPORTED);
-	said("tally_iallreduce: dtype uint64: latency mode has int32");
+	said("tally_iallreduce: dtype uint64: latency mode has int32, as it is");
 	assert_int_equal(start(x, x, 1, TALLY_INT32, TALLY_MIN), TALLY_ERR_UNSUPPORTED);
 	said("tally_iallreduce: op min: latency mode has sum and avg");
 	assert_int_equal(start(x, x, 6, TALLY_INT32, TALLY_SUM), TALLY_ERR_UNSUPPORTED);

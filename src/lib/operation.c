@@ -168,10 +168,21 @@ static int options_check(const struct report_who *who, const struct request *req
 		return report_error(who, TALLY_ERR_ARGUMENT,
 				    "%s: options->name has more than %d bytes", request->call,
 				    CONTROL_OP_NAME_BYTES - 1);
-	if (options->flags & ~(uint32_t)TALLY_OP_MORE)
+	if (options->flags & ~(uint32_t)(TALLY_OP_MORE | TALLY_OP_HALF | TALLY_OP_EXACT))
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->flags 0x%x: this version has TALLY_OP_MORE",
+				    "%s: options->flags 0x%x: this version has TALLY_OP_MORE, "
+				    "TALLY_OP_HALF and TALLY_OP_EXACT",
 				    request->call, options->flags);
+	if (options->flags & TALLY_OP_HALF && options->flags & TALLY_OP_EXACT)
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: "
+				    "choose one",
+				    request->call);
+	if (options->flags & TALLY_OP_HALF && request->kind == CONTROL_OP_ALLREDUCE &&
+	    request->dtype != TALLY_FLOAT32)
+		return report_error(who, TALLY_ERR_UNSUPPORTED,
+				    "%s: TALLY_OP_HALF of %s: it is for float32", request->call,
+				    report_dtypes[request->dtype]);
 	return TALLY_OK;
 }
 
@@ -207,6 +218,19 @@ static void buffers_note(struct tally_work *work, const struct request *request)
 	work->op.count = first;
 }
 
+/* With what it is sent as, which all ranks must say alike. */
+static uint32_t type_of(const struct request *request)
+{
+	uint32_t flags = request->options ? request->options->flags : 0;
+	enum lanes_form form = flags & TALLY_OP_HALF    ? LANES_HALF
+			       : flags & TALLY_OP_EXACT ? LANES_EXACT
+							: LANES_FREE;
+
+	if (request->kind == CONTROL_OP_BARRIER)
+		form = LANES_FREE;
+	return (uint32_t)request->dtype | (uint32_t)form << LANES_FORM_SHIFT;
+}
+
 struct tally_work *operation_make(struct tally_comm *comm, const struct request *request)
 {
 	const struct tally_op_options *options = request->options;
@@ -219,7 +243,7 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 		return NULL;
 	}
 	work->op = (struct control_op){ .kind = request->kind,
-					.type = (uint32_t)request->dtype,
+					.type = type_of(request),
 					.op = (uint32_t)request->op,
 					.root = group_list_hash(request->buffers, request->n) };
 	buffers_note(work, request);
@@ -255,7 +279,7 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 {
 	const struct endpoint_segment *segment = &work->segments[idx];
 	uintptr_t from = (uintptr_t)segment->source, to = (uintptr_t)segment->destination;
-	uint64_t bytes = segment->count * element_bytes((int)work->op.type);
+	uint64_t bytes = segment->count * element_bytes((int)(work->op.type & LANES_TYPE_MASK));
 	struct lent *reads = &work->lents[2 * idx], *writes = reads + 1;
 	const struct lent *other;
 
@@ -306,8 +330,12 @@ static int state_check(struct tally_comm *comm, const char *call)
 static bool lanes_of(const struct tally_comm *comm, const struct tally_work *work,
 		     struct lanes *lanes)
 {
-	const struct lanes_call call = { (enum lanes_type)work->op.type, (enum lanes_op)work->op.op,
-					 work->op.count, comm->who.size, comm->lanes };
+	const struct lanes_call call = { (enum lanes_type)(work->op.type & LANES_TYPE_MASK),
+					 (enum lanes_op)work->op.op,
+					 (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
+					 work->op.count,
+					 comm->who.size,
+					 comm->lanes };
 
 	return lanes_choose(lanes, &call, NULL);
 }
@@ -331,8 +359,8 @@ static int latency_check(const struct tally_comm *comm, const struct tally_work 
 {
 	if (work->op.type != TALLY_INT32)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
-				    "%s: dtype %s: latency mode has int32", call,
-				    report_dtypes[work->op.type]);
+				    "%s: dtype %s: latency mode has int32, as it is", call,
+				    report_dtypes[work->op.type & LANES_TYPE_MASK]);
 	if (work->op.op != TALLY_SUM && work->op.op != TALLY_AVG)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: op %s: latency mode has sum and avg", call,
@@ -355,10 +383,15 @@ static int lanes_check(const struct tally_comm *comm, const struct tally_work *w
 		return latency_check(comm, work, call);
 	if (lanes_of(comm, work, &lanes))
 		return TALLY_OK;
+	if (work->op.type >> LANES_FORM_SHIFT == LANES_HALF)
+		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				    "%s: TALLY_OP_HALF is for up to 16 ranks, and these are %u",
+				    call, comm->who.size);
 	return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 			    "%s: dtype %s: with %u ranks an element takes more than the %u lanes "
 			    "of this job's packets: start the aggregator with more",
-			    call, report_dtypes[work->op.type], comm->who.size, comm->lanes);
+			    call, report_dtypes[work->op.type & LANES_TYPE_MASK], comm->who.size,
+			    comm->lanes);
 }
 
 int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
@@ -471,7 +504,7 @@ static bool is_same_call(const struct tally_work *work, const struct request *re
 {
 	const struct tally_buffer *buffer = request->buffers;
 
-	if (work->op.kind != request->kind || work->op.type != (uint32_t)request->dtype ||
+	if (work->op.kind != request->kind || work->op.type != type_of(request) ||
 	    work->op.op != (uint32_t)request->op)
 		return false;
 	if (request->kind == CONTROL_OP_BARRIER)

@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "core/job/control.h"
+#include "core/shared/lanes.h"
 #include "lib/config.h"
 #include "util/lines.h"
 #include "util/utf8.h"
@@ -109,13 +110,16 @@ const char *const report_dtypes[] = { "int8",   "uint8",   "int32",   "uint32", 
 				      "uint64", "float16", "float32", "float64", "bfloat16" };
 const char *const report_ops[] = { "sum", "prod", "max", "min", "avg" };
 
+static const char *const forms[] = { "", " as halves", " exactly" };
+
 const char *report_op(const struct control_op *op, char text[96])
 {
 	if (op->kind == CONTROL_OP_BARRIER)
 		snprintf(text, 96, "barrier");
 	else
-		snprintf(text, 96, "allreduce of %llu %s, %s", (unsigned long long)op->count,
-			 report_dtypes[op->type], report_ops[op->op]);
+		snprintf(text, 96, "allreduce of %llu %s%s, %s", (unsigned long long)op->count,
+			 report_dtypes[op->type & LANES_TYPE_MASK],
+			 forms[op->type >> LANES_FORM_SHIFT], report_ops[op->op]);
 	return text;
 }
 

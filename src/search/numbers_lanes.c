@@ -142,6 +142,9 @@ void lanes_record(struct rng *rng)
 	static struct kind kinds[KINDS];
 	struct lanes_call call = { .type = (enum lanes_type)rng_below(rng, LANES_TYPES),
 				   .op = (enum lanes_op)rng_below(rng, LANES_OPS),
+				   .form = rng_below(rng, 3)
+						   ? LANES_FREE
+						   : (enum lanes_form)rng_below(rng, LANES_FORMS),
 				   .workers = draw_workers(rng),
 				   .lanes = 4 + 4 * rng_below(rng, PACKET / 4) };
 	uint32_t ranks = call.workers < KINDS ? call.workers : KINDS, about;
@@ -150,8 +153,8 @@ void lanes_record(struct rng *rng)
 	count = 1 + rng_below(rng, ELEMENTS);
 	call.count = rng_below(rng, 3) ? 100000 : count;
 	is_chosen = lanes_choose(&lanes, &call, &quant_scalar);
-	record("lanes %u %u %llu %u %u %u", call.type, call.op, (unsigned long long)call.count,
-	       call.workers, call.lanes, is_chosen);
+	record("lanes %u %u %u %llu %u %u %u", call.type, call.op, call.form,
+	       (unsigned long long)call.count, call.workers, call.lanes, is_chosen);
 	if (!is_chosen)
 		return;
 	if (count > map_full(lanes.shape, call.lanes))

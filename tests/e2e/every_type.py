@@ -35,6 +35,21 @@ class Stats(ctypes.Structure):
                                                      "window srtt lanes shards slots run".split()]
 
 
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("stream", ctypes.c_int),
+                ("deadline_ms", ctypes.c_uint32), ("flags", ctypes.c_uint32)]
+
+
+FLAGS = {ways.FREE: 0, ways.HALF: 2, ways.EXACT: 4}  # of tally.h
+
+
+def form_of(dtype, op, sizes):
+    """How floats of some groups are to travel."""
+    if len(sizes) == 1 or dtype not in CALM or op in (ways.MIN, ways.MAX):
+        return ways.FREE
+    return ways.HALF if dtype == ways.FLOAT32 and sizes == PAIRS[1] else ways.EXACT if sizes == PAIRS[0] else ways.FREE
+
+
 def cases():
     """(type, operation, sizes): several sizes are a group."""
     for dtype in range(10):
@@ -80,10 +95,11 @@ class Rank:
 
     def group(self, comm, buffers, dtype, op):
         works = [ctypes.c_void_p() for _ in buffers]
+        options = Options(size=ctypes.sizeof(Options), flags=FLAGS[form_of(dtype, op, tuple(b[2] for b in buffers))])
         self.ok(self.lib.tally_group_start())
         for (send, recv, count), work in zip(buffers, works):
-            self.ok(self.lib.tally_iallreduce(send, recv, ctypes.c_size_t(count), dtype, op, comm, None,
-                                              ctypes.byref(work)))
+            self.ok(self.lib.tally_iallreduce(send, recv, ctypes.c_size_t(count), dtype, op, comm,
+                                              ctypes.byref(options), ctypes.byref(work)))
         self.ok(self.lib.tally_group_end())
         for work in works:
             self.ok(self.lib.tally_wait(ctypes.byref(work), -1))
@@ -137,7 +153,7 @@ def right(number, case, ranks, packet):
     """(offset, bytes) of each part that is checked."""
     dtype, op, sizes = case
     count, width = sum(sizes), ways.size_of(dtype)
-    way = ways.Lanes(dtype, op, count, len(ranks), packet)
+    way = ways.Lanes(dtype, op, count, len(ranks), packet, form_of(dtype, op, sizes))
     full = packet // way.shape[1] * way.shape[0]
     datas = [b"".join(data_of(number * 10 + i, rank, dtype, size) for i, size in enumerate(sizes)) for rank in ranks]
     for first in chunks_of(count, full):

@@ -7,6 +7,7 @@ import struct
 
 INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16 = range(10)  # of nccl.h
 SUM, PROD, MAX, MIN, AVG = range(5)
+FREE, HALF, EXACT = range(3)
 ADD_LANES, MAX_LANES = 0, 2
 NONFINITE, RANGE = 0x20, 0x40
 INF, NAN = math.inf, math.nan
@@ -77,7 +78,7 @@ def is_finite(number):
 class Lanes:
     """How an operation travels."""
 
-    def __init__(self, dtype, op, count, size, packet):
+    def __init__(self, dtype, op, count, size, packet, form=FREE):
         self.dtype, self.op, self.size = dtype, op, size
         self.form = FLOATS.get(dtype)
         self.shape, self.is_scaled, self.digit = (1, 1), False, 31 - log2(size)
@@ -88,19 +89,21 @@ class Lanes:
         if self.is_raw:  # R-NUM-8
             self.shape = (max(1, 4 // size_of(dtype)), max(1, size_of(dtype) // 4))
         elif not self.is_order:
-            self.choose(count, packet)
-        self.can = self.can and packet >= self.shape[1]
+            self.choose(count, packet, form)
+        self.can = self.can and (packet >= self.shape[1] or not count)
 
     def digits(self, bits):
         return 1, -(-bits // self.digit)
 
-    def choose(self, count, packet):
+    def choose(self, count, packet, form):
         if self.form:
             exact = self.digits(self.form.bias + 1 - self.form.least)
-            self.is_exact = 0 < count <= packet // exact[1]  # R-NUM-13
+            self.is_exact = count > 0 and (count <= packet // exact[1] or form == EXACT)  # R-NUM-13, R-NUM-15
             self.is_scaled = not self.is_exact
         if self.is_exact:
             self.shape = exact
+        elif self.dtype == FLOAT32 and form == HALF and count:  # R-NUM-15
+            self.shape, self.can = (2, 1), self.can and self.size <= 16
         elif self.dtype == FLOAT16 and self.size <= 16 or self.dtype == BFLOAT16 and self.size <= 128:  # R-NUM-11
             self.shape = 2, 1
         elif self.dtype in (INT64, UINT64):  # R-NUM-10
@@ -224,9 +227,9 @@ class Lanes:
         return best
 
 
-def lanes(expect, dtype, op, count, size, packet, can, shape=None, scale=None, *ranks):
+def lanes(expect, dtype, op, form, count, size, packet, can, shape=None, scale=None, *ranks):
     """What was recorded."""
-    way = Lanes(dtype, op, count, size, packet)
+    way = Lanes(dtype, op, count, size, packet, form)
     expect("R-NUM, what lanes can do", bool(can), way.can)
     if not can:
         return

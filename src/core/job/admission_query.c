@@ -24,18 +24,23 @@ static const char *const type_names[] = {
 	"int8",   "uint8",   "int32",   "uint32",  "int64",
 	"uint64", "float16", "float32", "float64", "bfloat16",
 };
+static const char *const form_names[] = { "", " as halves", " exactly" };
 static const char *const op_names[] = { "sum", "prod", "max", "min", "avg" };
 enum {
 	TYPES = sizeof(type_names) / sizeof(*type_names),
+	FORMS = sizeof(form_names) / sizeof(*form_names),
 	OPS = sizeof(op_names) / sizeof(*op_names)
 };
 
 static void add_op(struct text *text, const struct control_op *op)
 {
+	uint32_t type = op->type & 0xff, form = op->type >> 8; /* R-NUM-15 */
+
 	text_add(text, "%s", op->kind < CONTROL_OP_KIND_END ? kind_names[op->kind] : "operation");
 	if (op->kind != CONTROL_OP_BARRIER)
-		text_add(text, " of %llu %s", (unsigned long long)op->count,
-			 op->type < TYPES ? type_names[op->type] : "elements");
+		text_add(text, " of %llu %s%s", (unsigned long long)op->count,
+			 type < TYPES ? type_names[type] : "elements",
+			 form < FORMS ? form_names[form] : "");
 	if (op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
 	    op->kind == CONTROL_OP_REDUCE_SCATTER)
 		text_add(text, ", %s", op->op < OPS ? op_names[op->op] : "?");

@@ -88,6 +88,8 @@ static void admission__every_kind_of_call_has_its_words(void **state)
 		calls[kind].kind = kind;
 		calls[kind].root = 1;
 	}
+	calls[CONTROL_OP_ALLGATHER].type = 8 | 2 << 8; /* R-NUM-15 */
+	calls[CONTROL_OP_BROADCAST].type = 7 | 1 << 8;
 	t.config.groups_max = CONTROL_OP_KIND_END; /* set_up lent memory for fewer */
 	free(t.admission);
 	t.admission = malloc(admission_bytes(&t.config));
@@ -104,8 +106,9 @@ static void admission__every_kind_of_call_has_its_words(void **state)
 				       "(list 1) (express); "));
 	assert_non_null(strstr(t.text, "host11 calls barrier (express); "));
 	assert_non_null(strstr(t.text, "host12 calls reduce of 3 int32, sum, root 1 (express); "));
-	assert_non_null(strstr(t.text, "host13 calls broadcast of 3 int32, root 1 (express); "));
-	assert_non_null(strstr(t.text, "host14 calls allgather of 3 int32 (express); "));
+	assert_non_null(strstr(t.text, "host13 calls broadcast of 3 float32 as halves, root 1 "
+				       "(express); "));
+	assert_non_null(strstr(t.text, "host14 calls allgather of 3 float64 exactly (express); "));
 	assert_non_null(strstr(t.text, "host15 calls reduce_scatter of 3 int32, sum (express)"));
 }
 

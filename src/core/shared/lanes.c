@@ -45,7 +45,7 @@ static void choose_wide(struct lanes *lanes, uint32_t bits)
 	lanes->shape = (struct map_shape){ 1, lanes->wide.lanes };
 }
 
-/* R-NUM-13: those that fit a packet, at no cost. */
+/* R-NUM-13: those that fit a packet, at no cost, or that are to be. */
 static bool choose_exact(struct lanes *lanes, const struct lanes_call *call)
 {
 	struct lanes exact = *lanes;
@@ -53,7 +53,7 @@ static bool choose_exact(struct lanes *lanes, const struct lanes_call *call)
 	if (!lanes->form || !call->count)
 		return false;
 	choose_wide(&exact, ieee_span(lanes->form));
-	if (call->count > map_full(exact.shape, call->lanes))
+	if (call->form != LANES_EXACT && call->count > map_full(exact.shape, call->lanes))
 		return false;
 	*lanes = exact;
 	lanes->way = &lanes_exact;
@@ -90,6 +90,14 @@ bool lanes_can(enum lanes_type type, enum lanes_op op)
 	return op != LANES_PROD && !(is_order && types[type].is_wide);
 }
 
+/* R-NUM-15. False: fewer bits than a float16 has would be left. */
+static bool choose_half(struct lanes *lanes)
+{
+	lanes->way = &lanes_half;
+	lanes->shape.elements = 2;
+	return lanes->workers <= FLOAT16_PAIR_WORKERS;
+}
+
 bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const struct quant_ops *quant)
 {
 	bool is_order = call->op == LANES_MAX || call->op == LANES_MIN;
@@ -109,7 +117,11 @@ bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const stru
 		choose_copy(lanes);
 	else if (is_order)
 		lanes->way = &lanes_order;
-	else if (!choose_exact(lanes, call))
+	else if (choose_exact(lanes, call))
+		;
+	else if (call->form == LANES_HALF && call->type == LANES_FLOAT32 && call->count)
+		return choose_half(lanes) && map_full(lanes->shape, call->lanes);
+	else
 		choose_sum(lanes);
 	if (!call->count) /* R-MAP-5: it fits any packet */
 		lanes->shape = (struct map_shape){ 1, 1 };

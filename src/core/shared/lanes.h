@@ -28,10 +28,15 @@ enum lanes_type {
 };
 enum lanes_op { LANES_SUM, LANES_PROD, LANES_MAX, LANES_MIN, LANES_AVG, LANES_OPS };
 
+/* What floats are sent as, where the caller has a say (R-NUM-15). */
+enum lanes_form { LANES_FREE, LANES_HALF, LANES_EXACT, LANES_FORMS };
+enum { LANES_FORM_SHIFT = 8, LANES_TYPE_MASK = 0xff }; /* in a descriptor's type */
+
 /* An operation, as far as its numbers go. */
 struct lanes_call {
 	enum lanes_type type;
 	enum lanes_op op;
+	enum lanes_form form;
 	uint64_t count;
 	uint32_t workers; /* 1..65535 */
 	uint32_t lanes;   /* of a packet */
@@ -76,7 +81,7 @@ uint32_t lanes_bytes(enum lanes_type type);
 /* Whether lanes can do it: there is no product, and no minimum or maximum of 64 bits. */
 bool lanes_can(enum lanes_type type, enum lanes_op op);
 
-/* False: lanes cannot do it, or not one element fits a packet. */
+/* False: lanes cannot do it, not one element fits a packet, or there are too many workers for halves. */
 bool lanes_choose(struct lanes *lanes, const struct lanes_call *call,
 		  const struct quant_ops *quant);
 

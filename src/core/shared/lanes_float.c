@@ -195,7 +195,9 @@ static void widen(const struct lanes *lanes, float *to, const void *source, uint
 {
 	const uint16_t *from = (const uint16_t *)source + first;
 
-	if (lanes->type == LANES_BFLOAT16)
+	if (lanes->type == LANES_FLOAT32)
+		__builtin_memcpy(to, (const float *)source + first, count * sizeof(*to));
+	else if (lanes->type == LANES_BFLOAT16)
 		for (uint32_t i = 0; i < count; i++)
 			to[i] = float_of((uint32_t)from[i] << 16);
 	else
@@ -287,7 +289,9 @@ static void narrow(const struct lanes *lanes, void *destination, uint32_t first,
 	else
 		for (uint32_t i = 0; i < count; i++)
 			near[i] = to_odd(value[i] * down / by);
-	if (lanes->type == LANES_BFLOAT16)
+	if (lanes->type == LANES_FLOAT32)
+		__builtin_memcpy((float *)destination + first, near, count * sizeof(*near));
+	else if (lanes->type == LANES_BFLOAT16)
 		for (uint32_t i = 0; i < count; i++)
 			to[i] = bfloat16_narrow(near[i]);
 	else

@@ -17,7 +17,7 @@ enum { PACKET = 360, RANKS = 4 };
 /* As a big operation has it, or one of `count` elements. */
 static struct lanes chosen(enum lanes_type type, enum lanes_op op, uint32_t workers, uint64_t count)
 {
-	struct lanes_call call = { type, op, count, workers, PACKET };
+	struct lanes_call call = { type, op, LANES_FREE, count, workers, PACKET };
 	struct lanes lanes;
 
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
@@ -95,7 +95,7 @@ static void lanes__shapes_are_as_the_rules_say(void **state)
 
 static void lanes__what_cannot_be_done_is_refused(void **state)
 {
-	struct lanes_call call = { LANES_FLOAT32, LANES_PROD, 8, 2, PACKET };
+	struct lanes_call call = { LANES_FLOAT32, LANES_PROD, LANES_FREE, 8, 2, PACKET };
 	struct lanes lanes;
 
 	(void)state;
@@ -106,11 +106,13 @@ static void lanes__what_cannot_be_done_is_refused(void **state)
 		assert_int_equal(lanes_choose(&lanes, &call, &quant_scalar),
 				 lanes_bytes(call.type) < 8);
 	}
-	call = (struct lanes_call){ LANES_INT64, LANES_SUM, 8, 65535, 4 };
+	call = (struct lanes_call){ LANES_INT64, LANES_SUM, LANES_FREE, 8, 65535, 4 };
 	assert_false(lanes_choose(&lanes, &call, &quant_scalar)); /* 5 lanes */
 	call.lanes = 8;
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
-	call = (struct lanes_call){ LANES_INT64, LANES_SUM, 0, 65535, 4 }; /* of nothing */
+	call = (struct lanes_call){
+		LANES_INT64, LANES_SUM, LANES_FREE, 0, 65535, 4
+	}; /* of nothing */
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
 	assert_int_equal(map_full(lanes.shape, 4), 4);
 }
@@ -136,6 +138,24 @@ static void lanes__few_floats_are_exact(void **state)
 	assert_false(chosen(LANES_INT32, LANES_SUM, 4, 1).is_exact);
 	assert_false(chosen(LANES_FLOAT32, LANES_MAX, 4, 1).is_exact);
 	assert_false(chosen(LANES_FLOAT32, LANES_SUM, 4, 0).is_exact);
+}
+
+/* R-NUM-15 */
+static void lanes__forms_are_what_the_caller_says(void **state)
+{
+	struct lanes_call call = { LANES_FLOAT32, LANES_SUM, LANES_HALF, 1000000, 16, PACKET };
+	struct lanes lanes;
+
+	(void)state;
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	assert_int_equal(map_full(lanes.shape, PACKET), 2 * PACKET);
+	call.workers = 17;
+	assert_false(lanes_choose(&lanes, &call, &quant_scalar));
+	call.form = LANES_EXACT;
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	assert_true(lanes.is_exact);
+	call.lanes = 8;
+	assert_false(lanes_choose(&lanes, &call, &quant_scalar)); /* 11 lanes */
 }
 
 static void lanes__cancellation_and_the_ends_of_the_range_are_exact(void **state)
@@ -305,6 +325,7 @@ int main(void)
 		cmocka_unit_test(lanes__shapes_are_as_the_rules_say),
 		cmocka_unit_test(lanes__what_cannot_be_done_is_refused),
 		cmocka_unit_test(lanes__few_floats_are_exact),
+		cmocka_unit_test(lanes__forms_are_what_the_caller_says),
 		cmocka_unit_test(lanes__cancellation_and_the_ends_of_the_range_are_exact),
 		cmocka_unit_test(lanes__exact_sums_know_infinities),
 		cmocka_unit_test(lanes__integers_saturate_and_are_counted),
