@@ -48,11 +48,17 @@ def seconds(ms):
     return f"{ms // 1000}.{ms // 100 % 10} s"
 
 
+def type_of(number):
+    """With its form: R-NUM-15."""
+    form, dtype = divmod(number, 256)
+    return TYPES[dtype] + ("", " as halves", " exactly")[form] if dtype < len(TYPES) and form < 3 else "elements"
+
+
 def call(op):
     """An operation in words."""
     text = KINDS[op.kind] if op.kind < 6 else "operation"
     if op.kind != 1:
-        text += f" of {op.count} " + (TYPES[op.type] if op.type < 10 else "elements")
+        text += f" of {op.count} " + type_of(op.type)
     if op.kind in (0, 2, 5):
         text += ", " + (OPS[op.op] if op.op < 5 else "?")
     if op.kind == 0 and op.root:

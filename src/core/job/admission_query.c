@@ -35,12 +35,13 @@ enum {
 static void add_op(struct text *text, const struct control_op *op)
 {
 	uint32_t type = op->type & 0xff, form = op->type >> 8; /* R-NUM-15 */
+	bool is_known = type < TYPES && form < FORMS;
 
 	text_add(text, "%s", op->kind < CONTROL_OP_KIND_END ? kind_names[op->kind] : "operation");
 	if (op->kind != CONTROL_OP_BARRIER)
 		text_add(text, " of %llu %s%s", (unsigned long long)op->count,
-			 type < TYPES ? type_names[type] : "elements",
-			 form < FORMS ? form_names[form] : "");
+			 is_known ? type_names[type] : "elements",
+			 is_known ? form_names[form] : "");
 	if (op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
 	    op->kind == CONTROL_OP_REDUCE_SCATTER)
 		text_add(text, ", %s", op->op < OPS ? op_names[op->op] : "?");
