@@ -223,8 +223,11 @@ static int types_settle(struct bench_options *options, bool has_bytes)
 	for (uint32_t i = 1; i < options->dtypes_count; i++)
 		if (data_bytes(options->dtypes[i]) != bytes && (has_bytes || options->random_count))
 			return refuse("--dtype", "types of one size, or else --elements");
-	for (uint32_t i = 0; has_bytes && i < options->sizes; i++)
+	for (uint32_t i = 0; has_bytes && i < options->sizes; i++) {
 		options->elements[i] = options->elements[i] * ELEMENT_BYTES / bytes;
+		if (!options->elements[i] || options->elements[i] > ELEMENTS_MAX)
+			return refuse("--bytes", "sizes of 1 to 2^32 elements of --dtype");
+	}
 	return 0;
 }
 

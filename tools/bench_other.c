@@ -84,15 +84,13 @@ void data_other_fill(const struct data_op *op, uint32_t rank, void *out)
 		struct block block = block_of(op, rank, i / BLOCK);
 		uint32_t index = (uint32_t)(i % BLOCK);
 		int64_t whole = int_of(op, block, index); /* little-endian, as lanes are */
-		double x = float_of(block, index);
-		uint16_t half = half_of(type, x);
 
 		if (!type->fraction)
 			memcpy((uint8_t *)out + i * type->bytes, &whole, type->bytes);
 		else if (type->bytes == 8)
-			((double *)out)[i] = x;
+			((double *)out)[i] = float_of(block, index);
 		else
-			((uint16_t *)out)[i] = half;
+			((uint16_t *)out)[i] = half_of(type, float_of(block, index));
 	}
 }
 

@@ -241,7 +241,8 @@ usage() {
 	run 2 bench allreduce --elements 1,,2
 	says err 'elements 1,,2'
 	run 2 bench allreduce --bytes 1K
-	run 2 bench allreduce --dtype float64
+	run 2 bench allreduce --dtype float128
+	run 2 bench allreduce --bytes 1K:2K --dtype int32,float64
 	run 2 bench allreduce --op max
 	run 2 bench allreduce --frobnicate
 	run 2 bench allreduce --window 99999999

@@ -18,7 +18,7 @@ again=$("$sim" --scenario lossy --packets 1500 --seed "$seed" --shrink) || true
 [[ $small == "$again" ]] || fail "seed $seed is made small in two ways"
 before=$(sed -n "s/^seed $seed: .*, \([0-9]*\) packets$/\1/p" <<<"$small")
 after=$(sed -n 's/^ *\([0-9]*\) packets, after .*/\1/p' <<<"$small")
-((after * 20 < before)) || fail "seed $seed: $before packets became $after"
+((after * 10 < before)) || fail "seed $seed: $before packets became $after"
 grep -Eq '\bops=1\b' <<<"$small" || fail "more than one operation is left: $(tail -1 <<<"$small")"
 
 command=$(sed -n 's/^ *repeat: [^ ]* //p' <<<"$small")
