@@ -293,7 +293,9 @@ struct tally_op_options {
  *                      bfloat16: N <= 128), else as float32
  *   float64            |error| <= N * 2^-55 of the packet's largest element + half an ulp
  *
- * Inf and NaN come back as Inf and NaN. The bits of a sum depend on N and on the elements, of all ranks, in its
+ * Inf and NaN come back as Inf and NaN. A sum that is too large for its type is Inf, and a sum of zeros is +0. What
+ * counts is the operation: several buffers, or all calls of a group that become one, have to fit the packet
+ * together. The bits of a sum depend on N and on the elements, of all ranks, in its
  * packet. A packet has at most 360 lanes by default (tally_stats.lanes; the aggregators and the MTU decide), and is
  * cut from the vector's beginning. A lane has an element of 8 or 32 bits, or two of 16; an element of 64 bits
  * takes 2 to 5 lanes. The bits do not depend on order, time, losses, window, slots or shards. With one rank

@@ -181,7 +181,8 @@ static uint64_t draw_count(uint32_t lanes, uint32_t chunks_max, struct rng *rng)
 	return edge * lanes + rng_below(rng, 3) - 1;
 }
 
-/* Halves of float32 and float64 are left to the second reading of their numbers: what is played here has all shapes. */
+/* An element is a lane, or three, or ten (a sum that is exact). float16, bfloat16 and float64 are not played: the second
+ * reading of the numbers has them, and the search has their shapes. */
 static enum lanes_type draw_type(struct rng *rng)
 {
 	static const enum lanes_type others[] = { LANES_INT8, LANES_UINT8, LANES_UINT32,

@@ -58,7 +58,9 @@ static uint16_t draw_exponent(void)
 {
 	uint32_t x = random_below(20);
 
-	return (uint16_t)(x == 0 ? WIRE_EXPONENT_UNKNOWN : x == 1 ? 0 : random_below(255));
+	if (x < 2)
+		return x ? 0 : WIRE_EXPONENT_UNKNOWN;
+	return (uint16_t)(x < 12 ? random_below(255) : random_below(2047)); /* of a float64, too */
 }
 
 static uint8_t draw_kind(void)
