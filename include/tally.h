@@ -251,11 +251,11 @@ enum tally_op_flags {
 	 * ranks need not agree. If no operation follows, the packets leave with the next call that tests or
 	 * waits, or by themselves after 100 us. */
 	TALLY_OP_MORE = 1,
-	/* Ranks must agree on these two. A sum of float32 in 16 bits: two elements travel in the room of one, with the
-	 * bound of float16. Up to 16 ranks; more are TALLY_ERR_UNSUPPORTED. */
+	/* Ranks must agree on these two. A sum or average of float32 in 16 bits: two elements travel in the room of
+	 * one, with the bound of float16. Up to 16 ranks; more ranks, and all else, are TALLY_ERR_UNSUPPORTED. */
 	TALLY_OP_HALF = 2,
-	/* A sum of floats is exact at any size, rounded once. An element of float32 takes 10 lanes with up to 8 ranks:
-	 * ten times the bytes. */
+	/* A sum or average of floats is exact at any size, rounded once. An element of float32 takes 10 lanes with up
+	 * to 8 ranks: ten times the bytes. All else is exact anyway. */
 	TALLY_OP_EXACT = 4
 };
 
@@ -295,8 +295,8 @@ struct tally_op_options {
  *
  * Inf and NaN come back as Inf and NaN. A sum that is too large for its type is Inf, and a sum of zeros is +0. What
  * counts is the operation: several buffers, or all calls of a group that become one, have to fit the packet
- * together. The bits of a sum depend on N and on the elements, of all ranks, in its
- * packet. A packet has at most 360 lanes by default (tally_stats.lanes; the aggregators and the MTU decide), and is
+ * together. The bits of a sum depend on N and on the elements, of all ranks, in its packet. A packet has at most
+ * 360 lanes by default (tally_stats.lanes; the aggregators and the MTU decide), and is
  * cut from the vector's beginning. A lane has an element of 8 or 32 bits, or two of 16; an element of 64 bits
  * takes 2 to 5 lanes. The bits do not depend on order, time, losses, window, slots or shards. With one rank
  * (N = 1) the result is the element itself, bit for bit.

@@ -341,7 +341,12 @@ static void refusal__of_options_names_them(void **state)
 	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_INT32, TALLY_SUM, &test.comm, &options,
 					  &work),
 			 TALLY_ERR_UNSUPPORTED);
-	said("tally_iallreduce: TALLY_OP_HALF of int32: it is for float32");
+	said("tally_iallreduce: TALLY_OP_HALF with sum of int32: it is for sum and avg of float32");
+	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_FLOAT32, TALLY_MIN, &test.comm, &options,
+					  &work),
+			 TALLY_ERR_UNSUPPORTED);
+	said("tally_iallreduce: TALLY_OP_HALF with min of float32: it is for sum and avg of "
+	     "float32");
 	test.comm.who.size = 17;
 	assert_int_equal(tally_iallreduce(x, x, 100, TALLY_FLOAT32, TALLY_SUM, &test.comm, &options,
 					  &work),

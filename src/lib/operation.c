@@ -179,9 +179,12 @@ static int options_check(const struct report_who *who, const struct request *req
 				    "choose one",
 				    request->call);
 	if (options->flags & TALLY_OP_HALF && request->kind == CONTROL_OP_ALLREDUCE &&
-	    request->dtype != TALLY_FLOAT32)
+	    (request->dtype != TALLY_FLOAT32 ||
+	     (request->op != TALLY_SUM && request->op != TALLY_AVG)))
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: TALLY_OP_HALF of %s: it is for float32", request->call,
+				    "%s: TALLY_OP_HALF with %s of %s: it is for sum and avg of "
+				    "float32",
+				    request->call, report_ops[request->op],
 				    report_dtypes[request->dtype]);
 	return TALLY_OK;
 }

@@ -124,7 +124,7 @@ static void killed_rank__is_named_if_it_hosts_the_aggregator(void **state)
 
 struct call {
 	size_t count;
-	int dtype, op;
+	int dtype, op; /* dtype: from bit 8 on flags, too */
 	const char *name;
 };
 
@@ -150,6 +150,17 @@ static const struct mismatch_case mismatches[] = {
 	{ "another operation",
 	  { { 1000, TALLY_FLOAT32, TALLY_SUM, NULL } }, { { 1000, TALLY_FLOAT32, TALLY_AVG, NULL } }, 1,
 	  { "float32, sum", "float32, avg" } },
+	{ "another form",
+	  { { 1000, TALLY_FLOAT32, TALLY_SUM, NULL } },
+	  { { 1000, TALLY_FLOAT32 | TALLY_OP_HALF << 8, TALLY_SUM, NULL } }, 1,
+	  { "1000 float32, sum", "1000 float32 as halves, sum" } },
+	{ "an exact sum",
+	  { { 100, TALLY_FLOAT64, TALLY_AVG, NULL } },
+	  { { 100, TALLY_FLOAT64 | TALLY_OP_EXACT << 8, TALLY_AVG, NULL } }, 1,
+	  { "100 float64, avg", "100 float64 exactly, avg" } },
+	{ "a minimum against a maximum",
+	  { { 1000, TALLY_BFLOAT16, TALLY_MIN, NULL } }, { { 1000, TALLY_BFLOAT16, TALLY_MAX, NULL } }, 1,
+	  { "bfloat16, min", "bfloat16, max" } },
 	{ "another name",
 	  { { 1000, TALLY_INT32, TALLY_SUM, "layer1" } }, { { 1000, TALLY_INT32, TALLY_SUM, "layer2" } }, 1,
 	  { "layer1", "layer2" } },
@@ -184,8 +195,9 @@ static void mismatch_body(struct ranks *ranks, uint32_t rank)
 		struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
 
 		options.name = calls[i].name;
-		result = tally_iallreduce(x[i], x[i], calls[i].count, calls[i].dtype, calls[i].op,
-					  comm, &options, &works[i]);
+		options.flags = (uint32_t)calls[i].dtype >> 8;
+		result = tally_iallreduce(x[i], x[i], calls[i].count, calls[i].dtype & 0xff,
+					  calls[i].op, comm, &options, &works[i]);
 	}
 	ranks->shared->event_s = ranks_now_s(); /* the last one's counts */
 	ranks_report(ranks, rank, comm, result ? result : tally_waitall(2, works, -1));
