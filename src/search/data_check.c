@@ -43,7 +43,8 @@ enum made made_of(const struct state *state, const struct made_round *round,
 		  const struct switch_copy *copy, const int32_t *sum)
 {
 	uint32_t exponent = 0, sticky = 0, expected[DATA_LANES] = { 0 };
-	bool is_wrong = false;
+	bool is_wrong = false, is_take = wire_op_of(copy->flags) == WIRE_TAKE;
+	uint32_t lanes = 0; /* of a TAKE round: one worker's, or nobody's yet */
 
 	for (uint32_t w = 0; w < world.config->workers; w++) {
 		const struct packet *update;
@@ -54,13 +55,17 @@ enum made made_of(const struct state *state, const struct made_round *round,
 		made = update_of(state, w, round, &update);
 		if (made != MADE_EXACTLY)
 			return made;
-		is_wrong |= update->wire.tag != copy->tag || update->wire.lanes != copy->lanes;
+		is_wrong |= update->wire.tag != copy->tag;
+		is_wrong |= !is_take && update->wire.lanes != copy->lanes;
+		is_wrong |= is_take && lanes && update->wire.lanes;
+		lanes += update->wire.lanes;
 		is_wrong |= (update->wire.flags ^ copy->flags) & WIRE_KIND_MASK;
 		for (uint32_t i = 0; i < update->wire.lanes; i++)
 			expected[i] += (uint32_t)update->lane[i];
 		exponent = update->wire.exponent > exponent ? update->wire.exponent : exponent;
 		sticky |= update->wire.flags & WIRE_STICKY_MASK;
 	}
+	is_wrong |= is_take && lanes != copy->lanes;
 	for (uint32_t i = 0; i < copy->lanes; i++)
 		is_wrong |= expected[i] != (uint32_t)sum[i];
 	is_wrong |= exponent != copy->exponent || sticky != (copy->flags & WIRE_STICKY_MASK);

@@ -12,13 +12,25 @@ int32_t value_of(uint32_t worker, uint32_t chunk, enum wire_round round, uint32_
 	return (int32_t)(value * (uint32_t)scale[worker]);
 }
 
+bool value_is_had(const struct data_config *config, uint32_t worker, uint32_t chunk, uint32_t lane)
+{
+	uint32_t op = 0;
+
+	while (chunk >= op_first_chunk(config, op) + op_chunks(config, op))
+		op++;
+	return !config->part[op] ||
+	       ((chunk - op_first_chunk(config, op)) * DATA_LANES + lane) / config->part[op] ==
+		       worker;
+}
+
 int32_t value_sum(const struct data_config *config, uint32_t chunk, enum wire_round round,
 		  uint32_t lane)
 {
 	uint32_t sum = 0;
 
 	for (uint32_t w = 0; w < config->workers; w++)
-		sum += (uint32_t)value_of(w, chunk, round, lane);
+		if (value_is_had(config, w, chunk, lane))
+			sum += (uint32_t)value_of(w, chunk, round, lane);
 	return (int32_t)sum;
 }
 
@@ -77,13 +89,28 @@ static uint64_t op_hash(uint32_t op)
 	return 0x1234567ull * (op + 1);
 }
 
-struct worker_op op_make(const struct data_config *config, uint32_t op)
+/* Where its parts end, or NULL. */
+static const uint64_t *op_ends(const struct data_config *config, uint32_t op)
+{
+	static uint64_t ends[DATA_OPS][DATA_WORKERS];
+	uint32_t part = config->part[op];
+
+	for (uint32_t p = 0; p < config->workers; p++)
+		ends[op][p] = (p + 1) * part;
+	return part ? ends[op] : NULL;
+}
+
+struct worker_op op_make(const struct data_config *config, uint32_t worker, uint32_t op)
 {
 	return (struct worker_op){ .hash = op_hash(op),
 				   .count = config->ops[op].elements,
 				   .cookie = op,
 				   .shape = op_shape(config, op),
 				   .stream = config->express >> op & 1 ? MAP_EXPRESS : MAP_BULK,
+				   .lane_op = config->part[op] ? WIRE_TAKE : WIRE_ADD,
+				   .ends = op_ends(config, op),
+				   .parts = config->workers,
+				   .mine = worker,
 				   .is_scaled = config->ops[op].is_scaled };
 }
 

@@ -9,12 +9,14 @@
 
 /* A worker's lane of a chunk. Chunks are numbered 0, 1, 2, ... over all operations. */
 int32_t value_of(uint32_t worker, uint32_t chunk, enum wire_round round, uint32_t lane);
+/* Has the worker this element? Else its lane is 0. */
+bool value_is_had(const struct data_config *config, uint32_t worker, uint32_t chunk, uint32_t lane);
 int32_t value_sum(const struct data_config *config, uint32_t chunk, enum wire_round round,
 		  uint32_t lane);
 uint32_t exponent_of(uint32_t worker, uint32_t chunk);
 uint32_t exponent_max(const struct data_config *config, uint32_t chunk);
 
-struct worker_op op_make(const struct data_config *config, uint32_t op);
+struct worker_op op_make(const struct data_config *config, uint32_t worker, uint32_t op);
 uint32_t op_chunks(const struct data_config *config, uint32_t op);
 /* The lanes that the chunk fills, without padding. */
 uint32_t chunk_lanes(const struct data_config *config, const struct worker_chunk *chunk);

@@ -41,10 +41,10 @@ static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life
 		scratch->slots[i].seq = world.config->first_seq;
 }
 
-static void ops_load(const struct worker_state *from, struct scratch *scratch)
+static void ops_load(const struct worker_state *from, uint32_t worker, struct scratch *scratch)
 {
 	for (uint32_t i = 0; i < from->submitted; i++) {
-		struct worker_op op = op_make(world.config, i);
+		struct worker_op op = op_make(world.config, worker, i);
 		struct worker_stream *stream = &scratch->worker.stream[op.stream];
 
 		stream->ops[stream->tail++ % ring_of()] =
@@ -62,7 +62,7 @@ static void ops_load(const struct worker_state *from, struct scratch *scratch)
 static void worker_load(const struct worker_state *from, uint32_t worker, struct scratch *scratch)
 {
 	scratch_init(scratch, worker, from->life);
-	ops_load(from, scratch);
+	ops_load(from, worker, scratch);
 	for (uint32_t i = 0; i < world.map.shards; i++)
 		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
 			scratch->shards[i].next[stream] = from->next[i][stream];
@@ -92,7 +92,7 @@ static void worker_save(struct scratch *scratch, struct worker_state *to)
 		to->submitted += (uint8_t)scratch->worker.stream[i].tail;
 	}
 	for (uint32_t i = 0; i < to->submitted; i++) {
-		uint32_t stream = op_make(world.config, i).stream, number = at[stream]++;
+		uint32_t stream = op_make(world.config, 0, i).stream, number = at[stream]++;
 
 		if (number + ring_of() >=
 		    scratch->worker.stream[stream].tail) /* it is still there */
@@ -145,8 +145,9 @@ static void worker_build(uint32_t worker, uint32_t cell, const struct worker_act
 	if (actions->look == WORKER_AHEAD_SCAN)
 		packet.wire.exponent =
 			(uint16_t)exponent_of(worker, chunk_number(world.config, &actions->ahead));
-	if (round != WIRE_EXPONENT)
-		for (uint32_t i = 0; i < chunk_lanes(world.config, &actions->chunk); i++)
+	for (uint32_t i = 0; packet.wire.lanes && i < chunk_lanes(world.config, &actions->chunk);
+	     i++)
+		if (value_is_had(world.config, worker, chunk, i))
 			packet.lane[i] = value_of(worker, chunk, round, i);
 	if (round == WIRE_DATA && world.config->sticky[worker] >> chunk & 1)
 		packet.wire.flags |= WIRE_NONFINITE;
@@ -296,7 +297,7 @@ struct step worker_do(uint32_t worker, uint32_t part, enum worker_move move, uin
 	memcpy(&state, intern_get(&world.workers, part, NULL), sizeof(state));
 	switch (move) {
 	case DO_SUBMIT:
-		op = op_make(world.config, state.submitted);
+		op = op_make(world.config, worker, state.submitted);
 		event.type = WORKER_SUBMIT;
 		event.op = &op;
 		break;
@@ -333,7 +334,7 @@ static uint32_t ops_kept(const struct worker_state *state, enum map_stream strea
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < state->submitted; i++)
-		if (op_make(world.config, i).stream == stream &&
+		if (op_make(world.config, 0, i).stream == stream &&
 		    (count || state->done[i] < op_chunks(world.config, i)))
 			count++;
 	return count;
@@ -349,7 +350,7 @@ const char *worker_may_submit(uint32_t worker, uint32_t part, bool *may)
 	if (!step_find(&key, &number)) {
 		memcpy(&state, intern_get(&world.workers, part, NULL), sizeof(state));
 		if (state.submitted < world.config->ops_count) {
-			enum map_stream stream = op_make(world.config, state.submitted).stream;
+			enum map_stream stream = op_make(world.config, 0, state.submitted).stream;
 
 			worker_load(&state, worker, &scratch);
 			world.steps[number].next = worker_has_room(&scratch.worker, stream);

@@ -17,7 +17,7 @@ static void cells_find(const struct data_config *config)
 	uint64_t chunks[MAP_STREAMS] = { 0 };
 
 	for (uint32_t op = 0; op < config->ops_count; op++)
-		chunks[op_make(config, op).stream] += op_chunks(config, op);
+		chunks[op_make(config, 0, op).stream] += op_chunks(config, op);
 	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++) {
 		for (uint64_t chunk = 0; chunk < chunks[stream]; chunk++) {
 			struct map_place place;

@@ -49,6 +49,15 @@ static const struct search_row rows[] = {
 		.workers = 2, .pool = 1, .generations = 1,
 		OPS({ 5, true }, { 19, true }, { 3, false }), .shape = { { 1, 2 }, { 2, 1 }, { 1, 3 } },
 		.sticky = { 0x1, 0x8 }),
+	/* Nothing is added up: chunks of one worker's, of two workers', and an empty operation. */
+	ROW("n=2, parts of a gathered vector, chunks of one worker or of both, set", 0,
+		.workers = 2, .pool = 1, .generations = 1,
+		OPS({ 24, false }, { 8, true }, { 16, false }, { 6, false }), .part = { 12, 0, 8, 3 }),
+	ROW("n=3, parts of a gathered vector, a restart, set", 0,
+		.workers = 3, .pool = 1, .generations = 2, OPS({ 12, false }), .part = { 4 }),
+	ROW("tree 1+1, parts of a gathered vector, set", 0,
+		.workers = 2, .tree = { .nodes = 3, .worker = { 1, 2 } }, .pool = 1,
+		.generations = 1, OPS({ 24, false }, { 8, true }), .part = { 12 }),
 	/* More operations than a worker keeps, in both streams. */
 	ROW("n=2, more operations than are kept, express and bulk, set", 0,
 		.workers = 2, .pool = 1, .ring = 1, .generations = 1,

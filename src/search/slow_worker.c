@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11 and R-MAP-3, R-MAP-5, R-MAP-6. */
+/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 and R-MAP-3, R-MAP-5, R-MAP-6. */
 #include "search/data_values.h"
 #include "search/slow.h"
 
@@ -39,6 +39,23 @@ static uint32_t lanes_of(const struct chunk *chunk)
 	if (shape->elements > 1)
 		lanes = lanes / shape->elements + (lanes % shape->elements != 0);
 	return (lanes + 3) / 4 * 4;
+}
+
+/* R-WK-13: how many workers have elements of it; *is_silent: this one has none, and another has all. */
+static uint32_t owners_of(const struct chunk *chunk, uint32_t worker, bool *is_silent)
+{
+	uint32_t part = world.config->part[chunk->op], owners = 0;
+	uint32_t first = chunk->index * full_of(chunk->op);
+	bool is_mine = false;
+
+	for (uint32_t w = 0; w < world.config->workers; w++) {
+		bool has = first < (w + 1) * part && first + elements_of(chunk) > w * part;
+
+		owners += has;
+		is_mine |= has && w == worker;
+	}
+	*is_silent = owners == 1 && !is_mine;
+	return owners;
 }
 
 static bool is_scaled(const struct chunk *chunk)
@@ -82,7 +99,7 @@ static struct chunk chunk_at(const struct worker_state *state, const struct slow
 
 static uint32_t tag_of(const struct chunk *chunk)
 {
-	uint64_t x = op_make(world.config, chunk->op).hash + chunk->index;
+	uint64_t x = op_make(world.config, 0, chunk->op).hash + chunk->index;
 
 	x += 0x9e3779b97f4a7c15u;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -103,9 +120,18 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 {
 	uint32_t pool = event->stream == MAP_BULK ? world.config->pool : MAP_EXPRESS_SLOTS_MIN;
 	struct chunk chunk = chunk_at(state, event, k), ahead = chunk;
+	uint32_t lanes = lanes_of(&chunk);
+
+	uint32_t flags = round, owners;
+	bool is_silent;
 
 	if (round != WIRE_EXPONENT)
 		ahead = chunk_at(state, event, k + pool);
+	owners = owners_of(&chunk, event->worker, &is_silent);
+	if (round == WIRE_DATA && owners)
+		flags |= (uint32_t)(owners == 1 ? WIRE_TAKE : WIRE_ADD_NOCARRY) << WIRE_OP_SHIFT;
+	if (round == WIRE_EXPONENT || is_silent)
+		lanes = 0;
 	want->build = true;
 	want->chunk = told(&chunk);
 	want->build_scale = was->scale;
@@ -118,16 +144,15 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 		want->look = ahead.op < world.config->ops_count ? WORKER_AHEAD_ZERO
 								: WORKER_AHEAD_UNKNOWN;
 	}
-	want->header =
-		(struct wire){ .type = WIRE_UPDATE,
-			       .flags = (uint8_t)round,
-			       .job = (uint16_t)world.parent[event->worker],
-			       .generation = GENERATION + state->life,
-			       .seq = was->seq + 1,
-			       .slot = (uint16_t)event->slot,
-			       .child = (uint16_t)world.child[event->worker],
-			       .lanes = (uint16_t)(round == WIRE_EXPONENT ? 0 : lanes_of(&chunk)),
-			       .tag = tag_of(&chunk) };
+	want->header = (struct wire){ .type = WIRE_UPDATE,
+				      .flags = (uint8_t)flags,
+				      .job = (uint16_t)world.parent[event->worker],
+				      .generation = GENERATION + state->life,
+				      .seq = was->seq + 1,
+				      .slot = (uint16_t)event->slot,
+				      .child = (uint16_t)world.child[event->worker],
+				      .lanes = (uint16_t)lanes,
+				      .tag = tag_of(&chunk) };
 }
 
 static bool fits(const struct worker_state *state, const struct slow_event *event,
@@ -160,7 +185,7 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 	want->stored_round = round;
 	want->stored_scale = was->scale;
 	want->stored = told(&chunk);
-	if (round == WIRE_DATA && wire->flags & 0x60) {
+	if (round == WIRE_DATA && wire->flags & 0x60 && was->flags >> 2 < WIRE_MAX) {
 		want->is_amended_later = true;
 		build(state, event, was, was->k, WIRE_DETAIL, wire->exponent, want);
 		return;

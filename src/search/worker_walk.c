@@ -12,7 +12,7 @@
 #define ACTION(name) RECORD_FIELD(struct worker_actions, name)
 #define HEADER(name) RECORD_FIELD(struct wire, name)
 
-enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4 };
+enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, PARTS_MAX = 5 };
 
 /* clang-format off */
 static const struct record_field action_fields[] = {
@@ -35,6 +35,8 @@ static struct worker worker;
 static struct worker_shard shards[SHARDS];
 static struct worker_slot slots[SHARDS * SLOTS];
 static struct worker_op_state ops[MAP_STREAMS][OPS_MAX];
+static uint64_t parts_ends[MAP_STREAMS][OPS_MAX][PARTS_MAX]; /* of the last ones that have parts */
+static uint32_t parts_drawn[MAP_STREAMS];
 
 static uint32_t draw(uint32_t below)
 {
@@ -95,6 +97,30 @@ static void happens(const struct worker_event *event)
 }
 
 /* Recorded as it was drawn: core's numbers could be too narrow. */
+/* R-WK-13: its elements in parts, some of which may be empty. */
+static void draw_parts(struct worker_op *op, enum map_stream stream)
+{
+	uint64_t *ends = parts_ends[stream][parts_drawn[stream]++ % OPS_MAX], at = 0;
+
+	op->lane_op = WIRE_TAKE;
+	op->is_scaled = false;
+	op->ends = ends;
+	op->parts = 1 + draw(PARTS_MAX);
+	op->mine = draw(op->parts + 1);
+	for (uint32_t p = 0; p + 1 < op->parts; p++) {
+		at += draw(4) ? rng_log(&rng, 1, op->count - at + 1) - 1 : 0;
+		ends[p] = at;
+	}
+	ends[op->parts - 1] = op->count;
+}
+
+static void record_parts(const struct worker_op *op)
+{
+	record_also(" ; %u", op->mine);
+	for (uint32_t p = 0; op->ends && p < op->parts; p++)
+		record_also(" %llu", (unsigned long long)op->ends[p]);
+}
+
 static struct worker_op drawn_op(const char *what, enum map_stream stream, uint64_t chunks)
 {
 	const struct map_shape one = { 1, 1 };
@@ -111,9 +137,12 @@ static struct worker_op drawn_op(const char *what, enum map_stream stream, uint6
 		op.shape = one; /* or no count says so many */
 	full = map_full(op.shape, worker.lanes);
 	op.count = chunks ? chunks * full - draw(full) : 0;
+	if (!draw(4))
+		draw_parts(&op, stream);
 	record("%s %u %llu %llu %llu %u %u %u %u", what, stream, (unsigned long long)hash,
 	       (unsigned long long)op.count, (unsigned long long)cookie, op.lane_op, op.is_scaled,
 	       op.shape.elements, op.shape.lanes);
+	record_parts(&op);
 	return op;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-MAP-2, R-MAP-3, R-MAP-5."""
+"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13, R-MAP-2, R-MAP-3, R-MAP-5."""
 import functools
 
 import packet as wire
@@ -9,7 +9,7 @@ EXPRESS, BULK = range(2)
 EXPRESS_CHUNKS, EXPRESS_SLOTS = 64, 4  # R-MAP-2; of so few slots
 KEPT = 4  # operations of a stream
 AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
-MAX = 2  # of lane operations, the first without carry into DETAIL
+NOCARRY, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
 ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later "
            "slot chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
            "stored_cookie stored_first stored_elements stored_round build_scale stored_scale").split()
@@ -36,7 +36,8 @@ def full_of(lanes, together, each):
 
 
 class Operation:
-    def __init__(self, lanes, first, numbers):
+    def __init__(self, lanes, first, numbers, parts):
+        self.mine, *self.ends = parts
         self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, *shape = numbers
         self.first, self.done, self.shape = first, 0, shape
         self.full = full_of(lanes, *shape)
@@ -46,6 +47,15 @@ class Operation:
         """Cookie, first element and how many elements."""
         first = (chunk - self.first) * self.full
         return self.cookie, first, min(self.full, self.count - first)
+
+    def way_of(self, first, elements):
+        """R-WK-13: the lane operation of a chunk's DATA round, and whether this worker sends lanes."""
+        if not self.ends:
+            return self.lane_op, True
+        owner = sum(end <= first for end in self.ends) if elements else len(self.ends) - 1
+        if self.ends[owner] < first + elements:
+            return NOCARRY, True
+        return TAKE, owner == self.mine
 
     def lanes_of(self, elements):
         together, lanes = self.shape
@@ -93,21 +103,21 @@ class Worker:
 
     def late(self, which, *numbers):
         """An operation is under way, and all before it is complete."""
-        *numbers, (first, before, k) = numbers
+        *numbers, parts, (first, before, k) = numbers
         self.streams[which].chunks = first
-        self.take(which, numbers)
+        self.take(which, numbers, parts)
         self.streams[which].ops[0].done = before
         for shard in self.shards:
             shard.next[which] = k
 
-    def take(self, which, numbers):
+    def take(self, which, numbers, parts):
         stream = self.streams[which]
-        stream.ops.append(Operation(self.lanes, stream.chunks, numbers))
+        stream.ops.append(Operation(self.lanes, stream.chunks, numbers, parts))
         stream.chunks += stream.ops[-1].chunks
 
     def submit(self, which, *numbers):
-        *numbers, actions, header, look = numbers
-        self.take(which, numbers)
+        *numbers, parts, actions, header, look = numbers
+        self.take(which, numbers, parts)
         self.compare({}, actions, header, look)
 
     def start(self, at, which, *found):
@@ -139,11 +149,12 @@ class Worker:
             slot.scale = slot.governing
         slot.seq = slot.seq + 1 & wire.MASK32
         slot.is_waiting, slot.is_probed, slot.is_resent = True, False, False
-        slot.kind = kind | (op.lane_op << 2 if kind == wire.DATA else 0)
+        lane_op, has_lanes = op.way_of(*told[1:]) if kind == wire.DATA else (0, True)
+        slot.kind = kind | lane_op << 2
         slot.lanes = 0 if kind == wire.EXPONENT else op.lanes_of(told[2])
         slot.tag = wire.tag_of(op.hash, slot.chunk - op.first)
         want.update(build=True, build_scale=slot.scale, header={
-            "type": wire.UPDATE, "flags": slot.kind, "lanes": slot.lanes, "tag": slot.tag,
+            "type": wire.UPDATE, "flags": slot.kind, "lanes": slot.lanes * has_lanes, "tag": slot.tag,
             **self.addressed(shard, slot, index)})
 
     @staticmethod

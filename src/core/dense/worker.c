@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - see worker.h. Rules R-WK-1 to R-WK-12 of docs/protocol.md. */
+/* worker.c - see worker.h. Rules R-WK-1 to R-WK-13 of docs/protocol.md. */
 #include "core/dense/worker.h"
 
 static struct worker_slot *slot_at(const struct worker *worker, uint32_t shard, uint32_t slot)
@@ -89,6 +89,8 @@ static void submit(struct worker *worker, const struct worker_op *op)
 
 	CORE_ASSERT(worker_has_room(worker, op->stream));
 	CORE_ASSERT(full);
+	CORE_ASSERT(!op->ends ||
+		    (op->parts && op->ends[op->parts - 1] == op->count && !op->is_scaled));
 	*state = (struct worker_op_state){ .op = *op,
 					   .first = stream->chunks,
 					   .chunks = map_chunks(op->count, full),
@@ -130,6 +132,37 @@ static void look_ahead(const struct worker *worker, uint32_t shard, enum map_str
 	actions->ahead = chunk_of(state, chunk);
 }
 
+/* The part that has the whole chunk; `parts`: there is none, its elements lie in several. */
+static uint32_t part_of(const struct worker_op *op, const struct worker_chunk *chunk)
+{
+	uint32_t low = 0, high = op->parts - 1;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (op->ends[middle] > chunk->first)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return op->ends[low] >= chunk->first + chunk->elements ? low : op->parts;
+}
+
+/* R-WK-13: who has the chunk sends it, the others take it; of several parts, each adds what it has to the others'
+ * zeros. The lane operation; *is_silent: this worker sends no lanes. */
+static enum wire_op lane_op_of(const struct worker_op *op, const struct worker_chunk *chunk,
+			       bool *is_silent)
+{
+	uint32_t part;
+
+	*is_silent = false;
+	if (!op->ends)
+		return op->lane_op;
+	part = part_of(op, chunk);
+	*is_silent = part < op->parts && part != op->mine;
+	return part < op->parts ? WIRE_TAKE : WIRE_ADD_NOCARRY;
+}
+
 /* R-WK-1: the slot's next round, composed once; R-WIRE-9: with the next seq, whatever operation it is of. */
 static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wire_round round,
 		  struct worker_actions *actions)
@@ -138,8 +171,8 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 	enum map_stream stream = stream_of_slot(worker, index);
 	const struct worker_op_state *state = op_at(worker, stream, slot->op);
 	uint64_t chunk = map_chunk(&worker->map, stream, shard, slot->k);
-	uint32_t lane_op = round == WIRE_DATA ? state->op.lane_op : WIRE_ADD;
-	uint32_t step = WIRE_LANES_STEP, lanes;
+	uint32_t lane_op = WIRE_ADD, step = WIRE_LANES_STEP, lanes;
+	bool is_silent = false;
 
 	actions->build = true;
 	actions->slot = index;
@@ -150,6 +183,8 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 		slot->scale = slot->governing;
 	actions->build_scale = slot->scale;
 
+	if (round == WIRE_DATA)
+		lane_op = lane_op_of(&state->op, &actions->chunk, &is_silent);
 	slot->seq++;
 	slot->state = WORKER_OUTSTANDING;
 	slot->is_probed = 0;
@@ -165,7 +200,7 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 					 .seq = slot->seq,
 					 .slot = (uint16_t)index,
 					 .child = worker->shards[shard].child,
-					 .lanes = slot->lanes,
+					 .lanes = is_silent ? 0 : slot->lanes,
 					 .tag = slot->tag };
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker.h - a worker's state machine: WHAT may be sent, never when. worker_step(event) fills in
- * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-12.
+ * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-13.
  *
  * A chunk keeps its slot through [EXPONENT] DATA [DETAIL], with consecutive seqs. All workers choose the
  * same round for the same seq, because the choice depends on the type of the chunk and on the last
@@ -22,6 +22,11 @@ struct worker_op {
 	enum map_stream stream;
 	enum wire_op lane_op;
 	bool is_scaled; /* floats: needs an agreed exponent per chunk */
+	/* R-WK-13. NULL: every worker has all elements. Else they are in parts, and of each part just one worker has the
+	 * elements. Part p ends before element ends[p], the last one at count; lent until the operation is complete.
+	 * This worker has part `mine`; none: `mine` is `parts`. It is unscaled, and lane_op is TAKE. */
+	const uint64_t *ends;
+	uint32_t parts, mine;
 };
 
 /* An operation on its way; memory lent by the caller, kept by the worker. */
@@ -40,7 +45,7 @@ struct worker_slot {
 	uint64_t op;  /* index into the stream's ring of operations, ever growing */
 	uint32_t seq; /* of the round that was built last; 0: none */
 	uint32_t tag;
-	uint16_t lanes;     /* of that round, as sent */
+	uint16_t lanes;     /* of that round's RESULT; as sent, but where another worker has them */
 	uint16_t governing; /* exponent of the last accepted result; UNKNOWN before the first */
 	uint16_t scale;     /* exponent that this chunk's DATA round was scaled with */
 	uint8_t state;      /* enum worker_slot_state */
@@ -106,7 +111,8 @@ enum worker_ahead {
  * What the caller does, in this order:
  *   build   compose the slot's next packet in the slot's own buffer: `header`, its exponent field as
  *           `look` says, its lanes from `chunk` by header's round (EXPONENT: none), its sticky flags from
- *           those lanes; then send it. header.lanes lanes, zeros beyond those of chunk.elements. Once sent,
+ *           those lanes; then send it. header.lanes lanes, zeros beyond those of chunk.elements, and for
+ *           elements that this worker does not have (R-WK-13). Once sent,
  *           these bytes never change, but for WIRE_RESENT.
  *   store   the RESULT's lanes belong to `stored`: `stored_round` DATA writes the destination (scaled by
  *           `stored_scale`; raw, neither divided nor saturated, if `is_amended_later`), DETAIL amends it.

@@ -313,6 +313,67 @@ static void worker__sums_are_amended_and_nothing_else_is(void **state)
 	}
 }
 
+/* R-WK-13 */
+static void worker__sends_of_parts_what_it_has(void **state)
+{
+	static const uint64_t ends[] = { LANES, LANES, 2 * LANES + 3,
+					 4 * LANES }; /* the second is empty */
+	static const struct {
+		enum wire_op lane_op;
+		uint32_t owner;
+	} chunks[] = {
+		{ WIRE_TAKE, 0 }, { WIRE_TAKE, 2 }, { WIRE_ADD_NOCARRY, 0 }, { WIRE_TAKE, 3 }
+	};
+
+	(void)state;
+	for (uint32_t mine = 0; mine <= 4; mine++) {
+		struct worker_op op = { .count = 4 * LANES,
+					.shape = { 1, 1 },
+					.stream = MAP_EXPRESS,
+					.lane_op = WIRE_TAKE,
+					.ends = ends,
+					.parts = 4,
+					.mine = mine };
+		struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+		struct fixture *f = fixture_new(0);
+
+		worker_step(&f->worker, &event, &f->actions);
+		for (uint32_t i = 0; i < 4; i++) {
+			struct wire update = start(f);
+			bool is_alone = chunks[i].lane_op == WIRE_TAKE;
+
+			assert_int_equal(wire_op_of(update.flags), chunks[i].lane_op);
+			assert_int_equal(update.lanes,
+					 !is_alone || chunks[i].owner == mine ? LANES : 0);
+			update.lanes = LANES; /* who has them has sent them */
+			deliver(f, result_of(update, 0));
+			assert_true(f->actions.store);
+			assert_int_equal(f->actions.stored.first, i * LANES);
+		}
+		assert_true(f->actions.is_op_done);
+	}
+}
+
+static void worker__breaks_at_a_part_that_nobody_sent(void **state)
+{
+	static const uint64_t ends[] = { 5 };
+	struct worker_op op = { .count = 5,
+				.shape = { 1, 1 },
+				.stream = MAP_EXPRESS,
+				.lane_op = WIRE_TAKE,
+				.ends = ends,
+				.parts = 1,
+				.mine = 1 };
+	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+	struct fixture *f = fixture_new(0);
+
+	(void)state;
+	worker_step(&f->worker, &event, &f->actions);
+	deliver(f, result_of(start(f), 0)); /* of no lanes, as it was sent */
+	assert_true(f->actions.is_protocol_error);
+	assert_false(f->actions.store);
+}
+
 static void worker__a_hint_asks_once_in_every_round(void **state)
 {
 	struct fixture *f = fixture_new(0);
@@ -419,6 +480,8 @@ int main(void)
 		cmocka_unit_test(worker__sticky_result_is_stored_raw_and_amended_by_a_detail_round),
 		cmocka_unit_test(worker__tag_says_which_chunk_of_its_operation_it_is),
 		cmocka_unit_test(worker__sums_are_amended_and_nothing_else_is),
+		cmocka_unit_test(worker__sends_of_parts_what_it_has),
+		cmocka_unit_test(worker__breaks_at_a_part_that_nobody_sent),
 		cmocka_unit_test(worker__a_hint_asks_once_in_every_round),
 		cmocka_unit_test(worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint),
 		cmocka_unit_test(worker__starts_strictly_in_order_and_never_skips_a_busy_slot),
