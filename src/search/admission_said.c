@@ -168,7 +168,7 @@ static struct control_op op_of(uint32_t program, uint64_t number)
 
 	/* What all call alike is of any kind, too. */
 	rng_init(&rng, admission_now.walk, number);
-	op.kind = rng_below(&rng, 8);
+	op.kind = rng_below(&rng, 11);
 	op.type = rng_below(&rng, 12);
 	op.op = rng_below(&rng, 7);
 	op.root = rng_below(&rng, 2) * rng_u32(&rng);

@@ -15,7 +15,9 @@ AGREED, WANTED, COVERED = range(3)  # what a switch saw: nothing, something, wha
 UNKNOWN, OUTSTANDING, COMPLETE = range(3)  # what somebody says of the number that the round is about
 BEYOND = 2**64
 WITH_HOSTS = 4  # so many are named with theirs
-KINDS = ("allreduce", "barrier", "reduce", "broadcast", "allgather", "reduce_scatter")
+KINDS = ("allreduce", "barrier", "reduce", "broadcast", "allgather", "reduce_scatter", "gather",
+         "scatter", "alltoall")
+SIZES = 2**31  # R-MAP-6
 TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16")
 OPS = ("sum", "prod", "max", "min", "avg")
 MISFITS = ("?", "another version", "no packet for an aggregator", "a number of lanes that there is not",
@@ -56,14 +58,16 @@ def type_of(number):
 
 def call(op):
     """An operation in words."""
-    text = KINDS[op.kind] if op.kind < 6 else "operation"
+    text = KINDS[op.kind] if op.kind < len(KINDS) else "operation"
     if op.kind != 1:
         text += f" of {op.count} " + type_of(op.type)
     if op.kind in (0, 2, 5):
         text += ", " + (OPS[op.op] if op.op < 5 else "?")
     if op.kind == 0 and op.root:
         text += f" in several buffers (list {op.root})"
-    if op.kind in (2, 3):
+    elif op.kind > 1 and op.root >= SIZES:
+        text += f" in parts of given sizes (list {op.root})"
+    elif op.kind in (2, 3, 6, 7):
         text += f", root {op.root}"
     if op.name:
         text += f' "{op.name.decode()}"'

@@ -18,7 +18,8 @@ static const uint64_t answer_ns = 1000000000;
 enum { GROUP_HOSTS_MAX = 2 };
 
 static const char *const kind_names[CONTROL_OP_KIND_END] = {
-	"allreduce", "barrier", "reduce", "broadcast", "allgather", "reduce_scatter",
+	"allreduce",      "barrier", "reduce",  "broadcast", "allgather",
+	"reduce_scatter", "gather",  "scatter", "alltoall",
 };
 static const char *const type_names[] = {
 	"int8",   "uint8",   "int32",   "uint32",  "int64",
@@ -31,6 +32,20 @@ enum {
 	FORMS = sizeof(form_names) / sizeof(*form_names),
 	OPS = sizeof(op_names) / sizeof(*op_names)
 };
+
+/* R-MAP-6 */
+static void add_root(struct text *text, const struct control_op *op)
+{
+	bool is_rank = op->kind == CONTROL_OP_REDUCE || op->kind == CONTROL_OP_BROADCAST ||
+		       op->kind == CONTROL_OP_GATHER || op->kind == CONTROL_OP_SCATTER;
+
+	if (op->kind == CONTROL_OP_ALLREDUCE && op->root)
+		text_add(text, " in several buffers (list %u)", op->root);
+	else if (op->kind > CONTROL_OP_BARRIER && op->root >= CONTROL_OP_SIZES)
+		text_add(text, " in parts of given sizes (list %u)", op->root);
+	else if (is_rank)
+		text_add(text, ", root %u", op->root);
+}
 
 static void add_op(struct text *text, const struct control_op *op)
 {
@@ -45,10 +60,7 @@ static void add_op(struct text *text, const struct control_op *op)
 	if (op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
 	    op->kind == CONTROL_OP_REDUCE_SCATTER)
 		text_add(text, ", %s", op->op < OPS ? op_names[op->op] : "?");
-	if (op->kind == CONTROL_OP_ALLREDUCE && op->root)
-		text_add(text, " in several buffers (list %u)", op->root);
-	if (op->kind == CONTROL_OP_BROADCAST || op->kind == CONTROL_OP_REDUCE)
-		text_add(text, ", root %u", op->root);
+	add_root(text, op);
 	if (op->name[0])
 		text_add(text, " \"%s\"", op->name);
 	text_add(text, op->stream == MAP_EXPRESS ? " (express)" : " (bulk)");

@@ -78,30 +78,40 @@ static void admission__different_streams_are_a_mismatch(void **state)
 		"rank 1 on host11 calls allreduce of 64 float32, avg \"grad\" (bulk)");
 }
 
-static void admission__every_kind_of_call_has_its_words(void **state)
+/* Ranks 10, 11, ... call operations of the kinds from `first` on: t.text names them. */
+static void kinds_called(uint32_t first, uint16_t count)
 {
-	(void)state;
 	struct control_op calls[CONTROL_OP_KIND_END];
 
-	for (uint32_t kind = 0; kind < CONTROL_OP_KIND_END; kind++) {
-		calls[kind] = allreduce(0, 3);
-		calls[kind].kind = kind;
-		calls[kind].root = 1;
+	for (uint32_t i = 0; i < count; i++) {
+		calls[i] = allreduce(0, 3);
+		calls[i].kind = first + i;
+		calls[i].root = 1;
+		if (calls[i].kind == CONTROL_OP_ALLGATHER)
+			calls[i].type = 8 | 2 << 8; /* R-NUM-15 */
+		if (calls[i].kind == CONTROL_OP_BROADCAST)
+			calls[i].type = 7 | 1 << 8;
+		if (calls[i].kind == CONTROL_OP_SCATTER)
+			calls[i].root = CONTROL_OP_SIZES + 5;
 	}
-	calls[CONTROL_OP_ALLGATHER].type = 8 | 2 << 8; /* R-NUM-15 */
-	calls[CONTROL_OP_BROADCAST].type = 7 | 1 << 8;
 	t.config.groups_max = CONTROL_OP_KIND_END; /* set_up lent memory for fewer */
 	free(t.admission);
 	t.admission = malloc(admission_bytes(&t.config));
 	assert_non_null(t.admission);
 	admission_init(t.admission, &t.config);
-	bring_to(ADMISSION_STARTED, 10, CONTROL_OP_KIND_END);
+	bring_to(ADMISSION_STARTED, 10, count);
 	say_stall(10, 0);
 	for (uint32_t pass = 0; pass < 2; pass++) {
-		for (uint32_t kind = 0; kind < CONTROL_OP_KIND_END; kind++)
-			say_opinfo(10 + kind, 1, &calls[kind], 1);
+		for (uint32_t i = 0; i < count; i++)
+			say_opinfo(10 + i, 1, &calls[i], 1);
 	}
 	assert_int_equal(t.cause, CONTROL_MISMATCH);
+}
+
+static void admission__every_kind_of_call_has_its_words(void **state)
+{
+	(void)state;
+	kinds_called(CONTROL_OP_ALLREDUCE, 6);
 	assert_non_null(strstr(t.text, "host10 calls allreduce of 3 int32, sum in several buffers "
 				       "(list 1) (express); "));
 	assert_non_null(strstr(t.text, "host11 calls barrier (express); "));
@@ -110,6 +120,16 @@ static void admission__every_kind_of_call_has_its_words(void **state)
 				       "(express); "));
 	assert_non_null(strstr(t.text, "host14 calls allgather of 3 float64 exactly (express); "));
 	assert_non_null(strstr(t.text, "host15 calls reduce_scatter of 3 int32, sum (express)"));
+}
+
+static void admission__other_kinds_have_their_words_and_parts_of_given_sizes(void **state)
+{
+	(void)state;
+	kinds_called(CONTROL_OP_GATHER, 3);
+	assert_non_null(strstr(t.text, "host10 calls gather of 3 int32, root 1 (express); "));
+	assert_non_null(strstr(t.text, "host11 calls scatter of 3 int32 in parts of given sizes "
+				       "(list 2147483653) (express); "));
+	assert_non_null(strstr(t.text, "host12 calls alltoall of 3 int32 (express)"));
 }
 
 static void admission__more_kinds_of_calls_than_it_can_keep_are_one_group(void **state)
@@ -418,6 +438,7 @@ int main(void)
 		TEST(admission__a_tie_names_both_groups_and_nobody_as_odd),
 		TEST(admission__different_streams_are_a_mismatch),
 		TEST(admission__every_kind_of_call_has_its_words),
+		TEST(admission__other_kinds_have_their_words_and_parts_of_given_sizes),
 		TEST(admission__more_kinds_of_calls_than_it_can_keep_are_one_group),
 		TEST(admission__nobody_is_odd_while_somebody_has_not_submitted),
 		TEST(admission__the_first_difference_is_the_verdict),

@@ -183,8 +183,12 @@ enum control_op_kind {
 	CONTROL_OP_BROADCAST,
 	CONTROL_OP_ALLGATHER,
 	CONTROL_OP_REDUCE_SCATTER,
+	CONTROL_OP_GATHER,
+	CONTROL_OP_SCATTER,
+	CONTROL_OP_ALLTOALL,
 	CONTROL_OP_KIND_END
 };
+enum { CONTROL_OP_SIZES = 1u << 31 }; /* in root: a hash of the sizes of all parts (R-MAP-6) */
 
 /*
  * Numbers below `oldest` are complete at this member, numbers from `submitted` on are not submitted there.
