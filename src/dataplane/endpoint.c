@@ -76,6 +76,9 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 		return -EAGAIN;
 	worker_op.shape = lanes.shape;
 	worker_op.lane_op = lanes.lane_op;
+	worker_op.ends = op->ends;
+	worker_op.parts = op->parts;
+	worker_op.mine = op->mine;
 	worker_op.is_scaled = lanes.way->exponent && op->count;
 	worker_op.cookie = op_keep(endpoint, op);
 	endpoint->numbers[worker_op.cookie] = lanes;

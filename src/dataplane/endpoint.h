@@ -55,6 +55,9 @@ struct endpoint_op {
 	const struct endpoint_segment *segments;
 	uint32_t segments_count; /* 0: source and destination */
 	uint64_t count;
+	/* LANES_COPY, R-WK-13: as in worker_op, lent. */
+	const uint64_t *ends;
+	uint32_t parts, mine;
 	enum lanes_type type;
 	enum lanes_op op;
 	enum lanes_form form;

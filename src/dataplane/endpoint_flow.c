@@ -124,7 +124,7 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 	uint32_t elements = actions->stored.elements;
 	void *at;
 
-	if (!elements)
+	if (!elements || !segments_want(op, first, elements))
 		return;
 	at = segments_write(op, first, elements, endpoint->scratch);
 	if (actions->stored_round == WIRE_DETAIL) { /* it amends what is there */

@@ -35,7 +35,7 @@ static struct {
 	uint32_t shards, workers;
 	struct sent sent[SHARDS_MAX][SLOTS];
 	uint8_t *source[OPS], *destination[OPS]; /* of just their size */
-	uint64_t count[OPS], bytes[OPS], hash[OPS];
+	uint64_t count[OPS], bytes[OPS], hash[OPS], ends[OPS][2];
 	struct lanes lanes[OPS];
 	uint32_t ops, done;
 } test;
@@ -127,6 +127,13 @@ static void op_submit(struct fuzz_input *input)
 	}
 	op.count = how & 0xf0 ? 1 + fuzz_u8(input) % COUNT_MAX : 0;
 	op.descriptor.count = op.count;
+	if (op.op == LANES_COPY) { /* parts of two ranks, and of which one is here, or none */
+		test.ends[i][0] = op.count / 3;
+		test.ends[i][1] = op.count;
+		op.ends = test.ends[i];
+		op.parts = 2;
+		op.mine = values % 3;
+	}
 	if (!endpoint_lanes(test.endpoint, &op, &test.lanes[i])) {
 		FUZZ_CHECK(endpoint_submit(test.endpoint, &op) < 0);
 		return;

@@ -455,6 +455,65 @@ static void endpoint__sums_pieces_as_if_they_were_one_vector(void **state)
 		sums_in_pieces(i & 1 ? LANES_INT32 : LANES_FLOAT32, i & 2, seed + i);
 }
 
+/* ---- parts ---- */
+
+enum { PARTS_WORKERS = 3, PARTS_BYTES = 8 * 3000 };
+
+/* What each worker has is drawn; what it wants as well, but for worker 0, who wants all. */
+static void parts_gathered(enum lanes_type type, uint64_t seed)
+{
+	static uint8_t all[PARTS_BYTES], mine[PARTS_WORKERS][PARTS_BYTES],
+		out[PARTS_WORKERS][PARTS_BYTES];
+	struct endpoint_segment segments[PARTS_WORKERS][PARTS_WORKERS];
+	struct net *net = net_open(PARTS_WORKERS, 4, seed);
+	uint32_t bytes = lanes_bytes(type);
+	uint64_t ends[PARTS_WORKERS], count = 0;
+
+	for (uint32_t p = 0; p < PARTS_WORKERS; p++) {
+		uint64_t part = 1 + rng_below(&net->rng, rng_below(&net->rng, 2) ? 5 : 1000);
+
+		for (uint64_t i = count * bytes; i < (count + part) * bytes; i++)
+			all[i] = mine[p][i] = (uint8_t)rng_next(&net->rng);
+		for (uint32_t w = 0; w < PARTS_WORKERS; w++)
+			segments[w][p] = (struct endpoint_segment){
+				count, part, w == p ? mine[p] + count * bytes : NULL,
+				!w || rng_below(&net->rng, 2) ? out[w] + count * bytes : NULL
+			};
+		ends[p] = count += part;
+	}
+	memset(out, 0, sizeof(out));
+	for (uint32_t w = 0; w < PARTS_WORKERS; w++) {
+		struct endpoint_op op = op_of_type(type, 0, NULL, count);
+
+		op.op = LANES_COPY;
+		op.segments = segments[w];
+		op.segments_count = PARTS_WORKERS;
+		op.ends = ends;
+		op.parts = PARTS_WORKERS;
+		op.mine = w;
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+	}
+	assert_true(net_run(net, 1, 60));
+	for (uint32_t w = 0; w < PARTS_WORKERS; w++)
+		for (uint64_t i = 0, p = 0; i < count; p += ++i == ends[p])
+			for (uint32_t b = 0; b < bytes; b++)
+				assert_int_equal(out[w][i * bytes + b], segments[w][p].destination
+										? all[i * bytes + b]
+										: 0);
+	net_close(net);
+}
+
+static void endpoint__gathers_parts_byte_for_byte(void **state)
+{
+	static const enum lanes_type types[] = { LANES_INT8, LANES_FLOAT16, LANES_FLOAT32,
+						 LANES_INT64 };
+	uint64_t seed = seed_of_run();
+
+	(void)state;
+	for (uint32_t i = 0; i < 24; i++)
+		parts_gathered(types[i % 4], seed + i);
+}
+
 /* A vector that needs more than 32 bits to count: what lies beyond is found where it should be. */
 static void segments__reach_beyond_32_bits(void **state)
 {
@@ -595,6 +654,7 @@ int main(void)
 		cmocka_unit_test(endpoint__gives_back_inf_nan_and_saturates),
 		cmocka_unit_test(endpoint__another_count_on_one_rank_is_a_mismatch),
 		cmocka_unit_test(endpoint__sums_pieces_as_if_they_were_one_vector),
+		cmocka_unit_test(endpoint__gathers_parts_byte_for_byte),
 		cmocka_unit_test(segments__reach_beyond_32_bits),
 		cmocka_unit_test(endpoint__gives_the_same_bits_whatever_the_thread_has_set),
 		cmocka_unit_test(endpoint__takes_nothing_of_another_generation),

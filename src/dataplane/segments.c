@@ -22,6 +22,7 @@ static const struct endpoint_segment *segment_of(const struct endpoint_op *op, u
 	return &op->segments[low];
 }
 
+/* NULL: there is no such side. */
 static uint8_t *place(const struct endpoint_op *op, const struct endpoint_segment *segment,
 		      enum segments_side side, uint64_t first)
 {
@@ -29,10 +30,10 @@ static uint8_t *place(const struct endpoint_op *op, const struct endpoint_segmen
 	uintptr_t at = side == SEGMENTS_SOURCE ? (uintptr_t)segment->source
 					       : (uintptr_t)segment->destination;
 
-	return (uint8_t *)at + (first - segment->first) * lanes_bytes(op->type);
+	return at ? (uint8_t *)at + (first - segment->first) * lanes_bytes(op->type) : NULL;
 }
 
-/* Where the elements lie, or NULL if they straddle. */
+/* Where the elements lie, or NULL if they straddle, or there is no such side. */
 static uint8_t *whole(const struct endpoint_op *op, enum segments_side side, uint64_t first,
 		      uint32_t count)
 {
@@ -69,7 +70,10 @@ const void *segments_read(const struct endpoint_op *op, enum segments_side side,
 	     first = segment->first + segment->count, segment++) {
 		size_t bytes = share(op, segment, first, end);
 
-		memcpy(to, place(op, segment, side, first), bytes);
+		if (place(op, segment, side, first))
+			memcpy(to, place(op, segment, side, first), bytes);
+		else
+			memset(to, 0, bytes);
 		to += bytes;
 	}
 	return scratch;
@@ -94,7 +98,21 @@ void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t cou
 	     first = segment->first + segment->count, segment++) {
 		size_t bytes = share(op, segment, first, end);
 
-		memcpy(place(op, segment, SEGMENTS_DESTINATION, first), from, bytes);
+		if (segment->destination)
+			memcpy(place(op, segment, SEGMENTS_DESTINATION, first), from, bytes);
 		from += bytes;
 	}
+}
+
+bool segments_want(const struct endpoint_op *op, uint64_t first, uint32_t count)
+{
+	uint64_t end = first + count;
+
+	if (!op->segments_count)
+		return true;
+	for (const struct endpoint_segment *segment = segment_of(op, first); first < end;
+	     first = segment->first + segment->count, segment++)
+		if (segment->destination)
+			return true;
+	return false;
 }

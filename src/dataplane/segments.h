@@ -6,6 +6,7 @@
 #ifndef DATAPLANE_SEGMENTS_H
 #define DATAPLANE_SEGMENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct endpoint_op;
@@ -13,9 +14,9 @@ struct endpoint_op;
 /* Elements [first, first + count) of the vector. */
 struct endpoint_segment {
 	uint64_t first;
-	uint64_t count; /* not 0 */
-	const void *source;
-	void *destination;
+	uint64_t count;     /* not 0 */
+	const void *source; /* NULL: this worker does not have them (R-WK-13); they read as zeros */
+	void *destination;  /* NULL: nobody here wants them */
 };
 
 enum segments_side { SEGMENTS_SOURCE, SEGMENTS_DESTINATION };
@@ -30,5 +31,8 @@ const void *segments_read(const struct endpoint_op *op, enum segments_side side,
 void *segments_write(const struct endpoint_op *op, uint64_t first, uint32_t count, void *scratch);
 void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t count,
 		      const void *scratch);
+
+/* Is any of these elements wanted? */
+bool segments_want(const struct endpoint_op *op, uint64_t first, uint32_t count);
 
 #endif

@@ -83,9 +83,12 @@ static uint32_t lanes_all(void)
 	return map_lanes(lanes.shape, count);
 }
 
-/* As a switch adds them up. */
+/* As a switch adds them up; of TAKE the last one has sent lanes. */
 static void combine(int32_t *sum, const struct kind *kinds, uint32_t ranks, bool is_max)
 {
+	if (lanes.lane_op == WIRE_TAKE)
+		kinds += ranks - 1;
+	ranks = lanes.lane_op == WIRE_TAKE ? 1 : ranks;
 	for (uint32_t i = 0; i < lanes_all(); i++) {
 		uint32_t all = 0;
 		int32_t most = INT32_MIN;

@@ -6,9 +6,9 @@ import math
 import struct
 
 INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16 = range(10)  # of nccl.h
-SUM, PROD, MAX, MIN, AVG = range(5)
+SUM, PROD, MAX, MIN, AVG, COPY = range(6)  # COPY: nothing is added up
 FREE, HALF, EXACT = range(3)
-ADD_LANES, MAX_LANES = 0, 2
+ADD_LANES, MAX_LANES, TAKE_LANES = 0, 2, 3
 NONFINITE, RANGE = 0x20, 0x40
 INF, NAN = math.inf, math.nan
 CODES = dict(zip(range(10), "bBiIqQHIQH"))  # of struct: floats by their bits
@@ -83,10 +83,10 @@ class Lanes:
         self.form = FLOATS.get(dtype)
         self.shape, self.is_scaled, self.digit = (1, 1), False, 31 - log2(size)
         self.is_order, self.is_exact = op in (MAX, MIN), False
-        self.is_raw = size == 1
-        self.lane_op = MAX_LANES if self.is_order else ADD_LANES
+        self.is_raw = size == 1 or op == COPY  # R-NUM-8
+        self.lane_op = TAKE_LANES if op == COPY else MAX_LANES if self.is_order else ADD_LANES
         self.can = op != PROD and not (self.is_order and size_of(dtype) == 8)
-        if self.is_raw:  # R-NUM-8
+        if self.is_raw:
             self.shape = (max(1, 4 // size_of(dtype)), max(1, size_of(dtype) // 4))
         elif not self.is_order:
             self.choose(count, packet, form)
@@ -196,7 +196,7 @@ class Lanes:
         columns = list(zip(*[self.elements(data) for _, data in datas]))
         times = [times for times, _ in datas]
         if self.is_raw:
-            return datas[0][1], 0
+            return datas[-1][1], 0
         if self.is_order:
             return self.order(datas), 0
         if self.form:

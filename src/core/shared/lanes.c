@@ -107,13 +107,15 @@ bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const stru
 				 .shape = { 1, 1 },
 				 .workers = call->workers,
 				 .bytes = types[call->type].bytes,
-				 .lane_op = is_order ? WIRE_MAX : WIRE_ADD,
+				 .lane_op = call->op == LANES_COPY ? WIRE_TAKE
+					    : is_order             ? WIRE_MAX
+								   : WIRE_ADD,
 				 .type = call->type,
 				 .is_avg = call->op == LANES_AVG,
 				 .is_min = call->op == LANES_MIN };
 	if (!lanes_can(call->type, call->op))
 		return false;
-	if (call->workers == 1)
+	if (call->workers == 1 || call->op == LANES_COPY)
 		choose_copy(lanes);
 	else if (is_order)
 		lanes->way = &lanes_order;

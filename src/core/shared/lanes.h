@@ -26,7 +26,15 @@ enum lanes_type {
 	LANES_BFLOAT16,
 	LANES_TYPES
 };
-enum lanes_op { LANES_SUM, LANES_PROD, LANES_MAX, LANES_MIN, LANES_AVG, LANES_OPS };
+enum lanes_op {
+	LANES_SUM,
+	LANES_PROD,
+	LANES_MAX,
+	LANES_MIN,
+	LANES_AVG,
+	LANES_COPY, /* not nccl.h's: nothing is added up (R-WK-13) */
+	LANES_OPS
+};
 
 /* What floats are sent as, where the caller has a say (R-NUM-15). */
 enum lanes_form { LANES_FREE, LANES_HALF, LANES_EXACT, LANES_FORMS };
