@@ -10,7 +10,7 @@
  *     process     config report version interface bootstrap* config_bootstrap identity present wake lent timeline
  *     state       local work comm_state group stray paths, and what drives: progress
  *     membership  seat membership_do late membership background
- *     calls       operation handle fuse dump
+ *     calls       operation collective handle fuse dump
  *     life        local_end comm split oob
  */
 #ifndef LIB_COMM_H
@@ -59,6 +59,12 @@ struct tally_work {
 	struct lent *lents;                /* two of each: source, destination; or `lent` */
 	struct endpoint_segment segment;
 	struct lent lent[2];
+	uint64_t *
+		ends; /* R-WK-13: of `parts` parts, this rank has `mine`; NULL, &end, or allocated */
+	uint64_t end;
+	uint32_t parts, mine;
+	struct tally_buffer
+		called; /* as the caller said it: a blocking call that was interrupted comes again with it */
 	uint64_t first_ns;          /* its first packet was built; 0: not yet, or nobody asks */
 	struct tally_work *members; /* by `next`: the handles of what was fused into this one */
 	uint64_t submitted_ns;
@@ -173,6 +179,10 @@ struct tally_comm {
 struct tally_work *work_get(struct tally_comm *comm); /* NULL: out of memory */
 /* Room for so many segments; false: out of memory. */
 bool work_segments(struct tally_work *work, size_t count);
+/* The same for the ends of so many parts. */
+bool work_parts(struct tally_work *work, uint32_t parts);
+/* Which numbers travel: LANES_COPY if nothing is added up. */
+enum lanes_op work_lanes_op(const struct control_op *op);
 /* One that never entered: nobody has its handle. */
 void work_drop(struct tally_comm *comm, struct tally_work *work);
 /* Its buffers are the caller's again. */

@@ -11,7 +11,7 @@
 static bool is_alike(const struct tally_work *a, const struct tally_work *b)
 {
 	return a->comm == b->comm && a->op.kind == b->op.kind && a->op.type == b->op.type &&
-	       a->op.op == b->op.op && a->stream == b->stream && a->op.kind != CONTROL_OP_BARRIER;
+	       a->op.op == b->op.op && a->stream == b->stream && a->op.kind == CONTROL_OP_ALLREDUCE;
 }
 
 /* Elements that one operation has room for: in latency mode those of a packet. */

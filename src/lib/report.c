@@ -110,16 +110,24 @@ const char *const report_dtypes[] = { "int8",   "uint8",   "int32",   "uint32", 
 				      "uint64", "float16", "float32", "float64", "bfloat16" };
 const char *const report_ops[] = { "sum", "prod", "max", "min", "avg" };
 
+const char *const report_kinds[] = { "allreduce", "barrier",   "reduce",
+				     "broadcast", "allgather", "reduce_scatter",
+				     "gather",    "scatter",   "alltoall" };
+
 static const char *const forms[] = { "", " as halves", " exactly" };
 
 const char *report_op(const struct control_op *op, char text[96])
 {
+	bool is_sum = op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
+		      op->kind == CONTROL_OP_REDUCE_SCATTER;
+
 	if (op->kind == CONTROL_OP_BARRIER)
 		snprintf(text, 96, "barrier");
 	else
-		snprintf(text, 96, "allreduce of %llu %s%s, %s", (unsigned long long)op->count,
-			 report_dtypes[op->type & LANES_TYPE_MASK],
-			 forms[op->type >> LANES_FORM_SHIFT], report_ops[op->op]);
+		snprintf(text, 96, "%s of %llu %s%s%s%s", report_kinds[op->kind],
+			 (unsigned long long)op->count, report_dtypes[op->type & LANES_TYPE_MASK],
+			 forms[op->type >> LANES_FORM_SHIFT], is_sum ? ", " : "",
+			 is_sum ? report_ops[op->op] : "");
 	return text;
 }
 

@@ -124,8 +124,8 @@ static json_t *step(const struct timeline *timeline, const struct timeline_op *d
 	snprintf(id, sizeof(id), "%u.%u.%llu", timeline->who.rank, done->comm,
 		 (unsigned long long)done->op.number);
 	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "ph", phase, "cat",
-			 done->op.kind == CONTROL_OP_BARRIER ? "barrier" : "allreduce", "id", id,
-			 "name", name, "pid", (json_int_t)timeline->who.rank, "tid",
+			 report_kinds[done->op.kind], "id", id, "name", name, "pid",
+			 (json_int_t)timeline->who.rank, "tid",
 			 (json_int_t)(2 * done->comm + (done->op.stream == MAP_EXPRESS ? 0 : 1)),
 			 "ts", us_of(timeline, ns), "args", args ? args : json_object());
 }

@@ -53,14 +53,38 @@ bool work_segments(struct tally_work *work, size_t count)
 	return work->segments && work->lents;
 }
 
+bool work_parts(struct tally_work *work, uint32_t parts)
+{
+	work->parts = parts;
+	work->ends = parts > 1 ? malloc(parts * sizeof(*work->ends)) : &work->end;
+	return work->ends;
+}
+
+enum lanes_op work_lanes_op(const struct control_op *op)
+{
+	switch (op->kind) {
+	case CONTROL_OP_BROADCAST:
+	case CONTROL_OP_ALLGATHER:
+	case CONTROL_OP_GATHER:
+	case CONTROL_OP_SCATTER:
+	case CONTROL_OP_ALLTOALL:
+		return LANES_COPY;
+	default:
+		return (enum lanes_op)op->op;
+	}
+}
+
 static void segments_free(struct tally_work *work)
 {
 	if (work->segments != &work->segment)
 		free(work->segments);
 	if (work->lents != work->lent)
 		free(work->lents);
+	if (work->ends != &work->end)
+		free(work->ends);
 	work->segments = NULL;
 	work->lents = NULL;
+	work->ends = NULL;
 	work->segments_count = 0;
 }
 
@@ -100,6 +124,9 @@ void work_rest(struct tally_comm *comm, struct tally_work *work)
 
 static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 {
+	/* What this rank does not have, or does not want, is said by segments alone. */
+	bool is_whole = work->op.kind == CONTROL_OP_ALLREDUCE ||
+			work->op.kind == CONTROL_OP_BARRIER;
 	const struct endpoint_op op = {
 		.descriptor = { .number = work->op.number,
 				.kind = work->op.kind,
@@ -111,10 +138,13 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.source = work->segments_count ? work->segments[0].source : NULL,
 		.destination = work->segments_count ? work->segments[0].destination : NULL,
 		.segments = work->segments,
-		.segments_count = work->segments_count > 1 ? work->segments_count : 0,
+		.segments_count = work->segments_count > 1 || !is_whole ? work->segments_count : 0,
 		.count = work->op.count,
+		.ends = work->ends,
+		.parts = work->parts,
+		.mine = work->mine,
 		.type = (enum lanes_type)(work->op.type & LANES_TYPE_MASK),
-		.op = (enum lanes_op)work->op.op,
+		.op = work_lanes_op(&work->op),
 		.form = (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
 		.stream = (int)work->op.stream,
 		.cookie = (uintptr_t)work,
