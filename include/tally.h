@@ -265,10 +265,15 @@ struct tally_op_options {
 	int stream;           /* enum tally_stream */
 	uint32_t deadline_ms; /* from this call on; 0: the communicator's (tally_options) */
 	uint32_t flags;       /* enum tally_op_flags; 0: none */
+	/* gather, allgather, scatter, reduce_scatter: elements of each rank's part, equal on all ranks; read in the
+	 * call only. NULL: all parts are of the call's count. It is counts[this rank] else. */
+	const size_t *counts;
+	const size_t *
+		displs; /* and where they begin in the memory that has all parts; NULL: in order, without gaps */
 };
-#define TALLY_OP_OPTIONS_INIT                                                  \
-	{                                                                      \
-		sizeof(struct tally_op_options), NULL, TALLY_STREAM_AUTO, 0, 0 \
+#define TALLY_OP_OPTIONS_INIT                                                              \
+	{                                                                                  \
+		sizeof(struct tally_op_options), NULL, TALLY_STREAM_AUTO, 0, 0, NULL, NULL \
 	}
 
 /* A deadline that passes ends the operation, and the communicator, on ALL ranks with TALLY_ERR_TIMEOUT. The

@@ -14,14 +14,22 @@ enum {
 	BUFFERS_MAX = 1 << 24, /* of one operation */
 };
 
-/* More than any address space holds; keeps all sums of sizes and chunks far from their wrap. */
-static const uint64_t count_max = (uint64_t)1 << 45;
+static const uint64_t count_max = (uint64_t)1 << COLLECTIVE_COUNT_BITS;
+
+/* Elements are added up, or the largest or smallest is found. */
+static bool is_sum(enum control_op_kind kind)
+{
+	return kind == CONTROL_OP_ALLREDUCE || kind == CONTROL_OP_REDUCE ||
+	       kind == CONTROL_OP_REDUCE_SCATTER;
+}
 
 static int type_check(const struct report_who *who, const struct request *request)
 {
 	if (request->dtype < TALLY_INT8 || request->dtype > TALLY_BFLOAT16)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: dtype %d: no such type",
 				    request->call, request->dtype);
+	if (!is_sum(request->kind))
+		return TALLY_OK;
 	if (request->op < TALLY_SUM || request->op > TALLY_AVG)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: op %d: no such operation",
 				    request->call, request->op);
@@ -54,36 +62,27 @@ static const char *name_of(const struct request *request, size_t idx, const char
 	return text;
 }
 
-static int pointer_check(const struct report_who *who, const struct request *request, size_t idx,
-			 const char *side, const void *pointer)
+int extent_check(const struct report_who *who, const struct request *request,
+		 const struct extent *extent)
 {
 	uint32_t align = element_bytes(request->dtype);
-	char name[48];
+	uint64_t bytes = extent->count * align;
 
-	if (!pointer)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %zu",
-				    request->call, name_of(request, idx, side, name),
-				    request->buffers[idx].count);
-	if ((uintptr_t)pointer % align)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %u bytes",
-				    request->call, name_of(request, idx, side, name), pointer,
-				    align);
-	return TALLY_OK;
-}
-
-/* An end that wraps round is below its beginning, and would meet nothing. */
-static int end_check(const struct report_who *who, const struct request *request, size_t idx,
-		     const char *side, const void *pointer)
-{
-	uint64_t bytes = (uint64_t)request->buffers[idx].count * element_bytes(request->dtype);
-	char name[48];
-
-	if ((uintptr_t)pointer <= UINTPTR_MAX - bytes)
+	if (!extent->count)
 		return TALLY_OK;
-	return report_error(who, TALLY_ERR_ARGUMENT,
-			    "%s: %s %p with count %zu ends above the highest address",
-			    request->call, name_of(request, idx, side, name), pointer,
-			    request->buffers[idx].count);
+	if (!extent->at)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %llu",
+				    request->call, extent->name, (unsigned long long)extent->count);
+	if ((uintptr_t)extent->at % align)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %u bytes",
+				    request->call, extent->name, extent->at, align);
+	/* An end that wraps round is below its beginning, and would meet nothing. */
+	if ((uintptr_t)extent->at > UINTPTR_MAX - bytes)
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: %s %p with count %llu ends above the highest address",
+				    request->call, extent->name, extent->at,
+				    (unsigned long long)extent->count);
+	return TALLY_OK;
 }
 
 static bool overlaps(const void *a, const void *b, uint64_t bytes)
@@ -97,22 +96,19 @@ static int buffer_check(const struct report_who *who, const struct request *requ
 {
 	const struct tally_buffer *buffer = &request->buffers[idx];
 	char name[48], other[48];
-	int result;
+	int result = TALLY_OK;
 
 	if (buffer->count > count_max)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %zu is above 2^45",
 				    request->call, name_of(request, idx, "count", name),
 				    buffer->count);
-	if (!buffer->count)
-		return TALLY_OK;
-	result = pointer_check(who, request, idx, "send", buffer->send);
-	if (!result)
-		result = pointer_check(who, request, idx, "recv", buffer->recv);
-	if (!result)
-		result = end_check(who, request, idx, "send", buffer->send);
-	if (!result)
-		result = end_check(who, request, idx, "recv", buffer->recv);
-	if (result)
+	for (uint32_t side = 0; side < 2 && !result; side++) {
+		const struct extent extent = { name_of(request, idx, side ? "recv" : "send", name),
+					       side ? buffer->recv : buffer->send, buffer->count };
+
+		result = extent_check(who, request, &extent);
+	}
+	if (result || !buffer->count)
 		return result;
 	if (buffer->send != buffer->recv &&
 	    overlaps(buffer->send, buffer->recv,
@@ -178,7 +174,18 @@ static int options_check(const struct report_who *who, const struct request *req
 				    "%s: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: "
 				    "choose one",
 				    request->call);
-	if (options->flags & TALLY_OP_HALF && request->kind == CONTROL_OP_ALLREDUCE &&
+	if (options->counts && request->kind <= CONTROL_OP_BROADCAST)
+		return report_error(
+			who, TALLY_ERR_ARGUMENT,
+			"%s: options->counts is set: it is for gather, allgather, scatter "
+			"and reduce_scatter",
+			request->call);
+	if (options->flags & TALLY_OP_HALF && request->kind != CONTROL_OP_BARRIER &&
+	    !is_sum(request->kind))
+		return report_error(who, TALLY_ERR_UNSUPPORTED,
+				    "%s: TALLY_OP_HALF is for sum and avg of float32",
+				    request->call);
+	if (options->flags & TALLY_OP_HALF && is_sum(request->kind) &&
 	    (request->dtype != TALLY_FLOAT32 ||
 	     (request->op != TALLY_SUM && request->op != TALLY_AVG)))
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
@@ -196,17 +203,24 @@ int operation_check(struct tally_comm *comm, const struct request *request)
 	present_here();
 	if (!result && request->kind != CONTROL_OP_BARRIER) {
 		result = type_check(&comm->who, request);
-		if (!result)
+		if (!result && request->kind == CONTROL_OP_ALLREDUCE)
 			result = buffers_check(&comm->who, request);
 	}
-	return result ? result : options_check(&comm->who, request);
+	if (!result)
+		result = options_check(&comm->who, request);
+	if (!result && request->kind > CONTROL_OP_BARRIER)
+		result = collective_check(comm, request);
+	return result;
 }
 
 /* ---- making a work ---- */
 
-static void buffers_note(struct tally_work *work, const struct request *request)
+static bool buffers_note(struct tally_work *work, const struct request *request)
 {
 	uint64_t first = 0;
+
+	if (!work_segments(work, request->n))
+		return false;
 
 	for (size_t i = 0; i < request->n; i++) {
 		const struct tally_buffer *buffer = &request->buffers[i];
@@ -219,6 +233,8 @@ static void buffers_note(struct tally_work *work, const struct request *request)
 		first += buffer->count;
 	}
 	work->op.count = first;
+	work->op.root = group_list_hash(request->buffers, request->n);
+	return true;
 }
 
 /* With what it is sent as, which all ranks must say alike. */
@@ -229,7 +245,7 @@ static uint32_t type_of(const struct request *request)
 			       : flags & TALLY_OP_EXACT ? LANES_EXACT
 							: LANES_FREE;
 
-	if (request->kind == CONTROL_OP_BARRIER)
+	if (!is_sum(request->kind))
 		form = LANES_FREE;
 	return (uint32_t)request->dtype | (uint32_t)form << LANES_FORM_SHIFT;
 }
@@ -239,17 +255,21 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 	const struct tally_op_options *options = request->options;
 	struct tally_work *work = work_get(comm);
 
-	if (!work || !work_segments(work, request->n)) {
+	if (work) {
+		work->op = (struct control_op){ .kind = request->kind,
+						.type = type_of(request),
+						.op = (uint32_t)request->op };
+		if (request->n == 1)
+			work->called = request->buffers[0];
+	}
+	if (!work ||
+	    !(request->kind <= CONTROL_OP_BARRIER ? buffers_note(work, request)
+						  : collective_note(comm, work, request))) {
 		if (work)
 			work_drop(comm, work);
 		report_error(&comm->who, TALLY_ERR_NO_MEMORY, "%s: out of memory", request->call);
 		return NULL;
 	}
-	work->op = (struct control_op){ .kind = request->kind,
-					.type = type_of(request),
-					.op = (uint32_t)request->op,
-					.root = group_list_hash(request->buffers, request->n) };
-	buffers_note(work, request);
 	work->stream = options ? options->stream : TALLY_STREAM_AUTO;
 	work->deadline_ms = options && options->deadline_ms ? options->deadline_ms
 							    : comm->boot.deadline_ms;
@@ -286,18 +306,20 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 	struct lent *reads = &work->lents[2 * idx], *writes = reads + 1;
 	const struct lent *other;
 
-	other = lent_find(comm->lent_writes, from, from + bytes);
+	other = from ? lent_find(comm->lent_writes, from, from + bytes) : NULL;
 	if (other)
 		return lent_refuse(comm, work, call, "send", other, "recv");
-	other = lent_find(comm->lent_writes, to, to + bytes);
+	other = to ? lent_find(comm->lent_writes, to, to + bytes) : NULL;
 	if (other)
 		return lent_refuse(comm, work, call, "recv", other, "recv");
-	other = lent_find(comm->lent_reads, to, to + bytes);
+	other = to ? lent_find(comm->lent_reads, to, to + bytes) : NULL;
 	if (other)
 		return lent_refuse(comm, work, call, "recv", other, "send");
-	*writes = (struct lent){ .first = to, .end = to + bytes, .owner = work };
-	lent_insert(&comm->lent_writes, writes);
-	if (from == to)
+	if (to) {
+		*writes = (struct lent){ .first = to, .end = to + bytes, .owner = work };
+		lent_insert(&comm->lent_writes, writes);
+	}
+	if (!from || from == to)
 		return TALLY_OK; /* nobody may read it either */
 	*reads = (struct lent){ .first = from, .end = from + bytes, .owner = work };
 	lent_insert(&comm->lent_reads, reads);
@@ -334,7 +356,7 @@ static bool lanes_of(const struct tally_comm *comm, const struct tally_work *wor
 		     struct lanes *lanes)
 {
 	const struct lanes_call call = { (enum lanes_type)(work->op.type & LANES_TYPE_MASK),
-					 (enum lanes_op)work->op.op,
+					 work_lanes_op(&work->op),
 					 (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
 					 work->op.count,
 					 comm->who.size,
@@ -360,6 +382,9 @@ static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work
 static int latency_check(const struct tally_comm *comm, const struct tally_work *work,
 			 const char *call)
 {
+	if (work->op.kind != CONTROL_OP_ALLREDUCE && work->op.kind != CONTROL_OP_BARRIER)
+		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				    "%s: latency mode has allreduce and barrier", call);
 	if (work->op.type != TALLY_INT32)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: dtype %s: latency mode has int32, as it is", call,
@@ -438,7 +463,7 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 
 /* ---- the calls ---- */
 
-static int start(struct tally_comm *comm, const struct request *request, struct tally_work **out)
+int operation_start(struct tally_comm *comm, const struct request *request, struct tally_work **out)
 {
 	struct tally_work *work;
 	int result = operation_check(comm, request);
@@ -505,18 +530,17 @@ static struct tally_work *interrupted_find(const struct tally_comm *comm)
 
 static bool is_same_call(const struct tally_work *work, const struct request *request)
 {
-	const struct tally_buffer *buffer = request->buffers;
+	const struct tally_buffer *buffer = request->buffers, *before = &work->called;
 
 	if (work->op.kind != request->kind || work->op.type != type_of(request) ||
 	    work->op.op != (uint32_t)request->op)
 		return false;
 	if (request->kind == CONTROL_OP_BARRIER)
 		return true;
-	if (!buffer->count || !work->segments_count)
-		return !buffer->count && !work->segments_count;
-	return work->segments[0].count == buffer->count &&
-	       work->segments[0].source == buffer->send &&
-	       work->segments[0].destination == buffer->recv;
+	if (request->kind > CONTROL_OP_BARRIER && work->op.root != request->root)
+		return false;
+	return before->count == buffer->count &&
+	       (!buffer->count || (before->send == buffer->send && before->recv == buffer->recv));
 }
 
 static void interrupted_forget(struct tally_comm *comm, struct tally_work *work)
@@ -631,7 +655,7 @@ int tally_iallreduce(const void *send, void *recv, size_t count, int dtype, int 
 					 .op = op,
 					 .options = options };
 
-	return start(comm, &request, work);
+	return operation_start(comm, &request, work);
 }
 
 int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dtype, int op,
@@ -647,7 +671,7 @@ int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dty
 					 .op = op,
 					 .options = options };
 
-	return start(comm, &request, work);
+	return operation_start(comm, &request, work);
 }
 
 /* A barrier's type and op are no choice: the numbers are the same on all ranks. */
@@ -669,5 +693,5 @@ int tally_ibarrier(struct tally_comm *comm, const struct tally_op_options *optio
 					 .dtype = TALLY_INT32,
 					 .options = options };
 
-	return start(comm, &request, work);
+	return operation_start(comm, &request, work);
 }

@@ -16,9 +16,20 @@ struct request {
 	size_t n;
 	bool is_multi; /* texts say "buffers[i].send" */
 	int dtype, op;
+	uint32_t root; /* of kinds that have one */
 	const struct tally_op_options *options;
 	bool may_interrupt; /* a call that waits: it is called again then */
 };
+
+/* Something of a call that is memory of the caller's. */
+struct extent {
+	const char *name; /* "send", "buffers[3].send" */
+	const void *at;
+	uint64_t count; /* elements */
+};
+/* TALLY_OK, or what is wrong with it, said. */
+int extent_check(const struct report_who *who, const struct request *request,
+		 const struct extent *extent);
 
 /* TALLY_OK, or what is wrong with it, said. No lock held. */
 int operation_check(struct tally_comm *comm, const struct request *request);
@@ -33,7 +44,24 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 /* Checks, enters and waits; *number (may be NULL) is the operation's. No lock held. */
 int operation_run(struct tally_comm *comm, const struct request *request, uint64_t *number);
 
+/* An i-call: checks, enters, or gathers in a group. *work is the caller's. */
+int operation_start(struct tally_comm *comm, const struct request *request,
+		    struct tally_work **work);
+
 /* Says that the call would wait inside a group or an on_done function; TALLY_OK if it would not. */
 int operation_may_wait(const struct tally_comm *comm, const char *call);
+
+/* ---- collective.c: what is no allreduce and no barrier ---- */
+
+enum {
+	COLLECTIVE_COUNT_BITS =
+		45, /* more elements than any address space holds; keeps all sums far from their wrap */
+};
+
+/* TALLY_OK, or what is wrong with its root, counts and memory, said. */
+int collective_check(const struct tally_comm *comm, const struct request *request);
+/* Its segments and parts, count and root; false: out of memory. */
+bool collective_note(struct tally_comm *comm, struct tally_work *work,
+		     const struct request *request);
 
 #endif

@@ -37,7 +37,8 @@ class Stats(ctypes.Structure):
 
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("stream", ctypes.c_int),
-                ("deadline_ms", ctypes.c_uint32), ("flags", ctypes.c_uint32)]
+                ("deadline_ms", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("counts", ctypes.c_void_p),
+                ("displs", ctypes.c_void_p)]
 
 
 FLAGS = {ways.FREE: 0, ways.HALF: 2, ways.EXACT: 4}  # of tally.h

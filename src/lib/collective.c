@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collective.c - reduce, broadcast, gather and their kin: an allreduce's vector of which a rank does not send, or does
+ * not want, every element. Segments say so; what is not added up is in parts (R-WK-13).
+ */
+#include "core/shared/hash.h"
+#include "lib/operation.h"
+
+/* How much of a side a rank has: the elements of its own part, or of all parts. */
+enum much { ONE, ALL };
+
+static const struct {
+	enum much send, recv;
+	bool has_root, root_sends, root_receives; /* and nobody else does */
+	bool is_sum;
+} kinds[CONTROL_OP_KIND_END] = {
+	[CONTROL_OP_REDUCE] = { ONE, ONE, true, false, true, true },
+	[CONTROL_OP_BROADCAST] = { ONE, ONE, true, true, false, false },
+	[CONTROL_OP_ALLGATHER] = { ONE, ALL, false, false, false, false },
+	[CONTROL_OP_REDUCE_SCATTER] = { ALL, ONE, false, false, false, true },
+	[CONTROL_OP_GATHER] = { ONE, ALL, true, false, true, false },
+	[CONTROL_OP_SCATTER] = { ALL, ONE, true, true, false, false },
+	[CONTROL_OP_ALLTOALL] = { ALL, ALL, false, false, false, false },
+};
+
+static bool is_sender(const struct tally_comm *comm, const struct request *request)
+{
+	return !kinds[request->kind].root_sends || comm->who.rank == request->root;
+}
+
+static bool is_receiver(const struct tally_comm *comm, const struct request *request)
+{
+	return !kinds[request->kind].root_receives || comm->who.rank == request->root;
+}
+
+static const size_t *counts_of(const struct request *request)
+{
+	return request->options ? request->options->counts : NULL;
+}
+
+static uint64_t count_of(const struct request *request, uint32_t rank)
+{
+	const size_t *counts = counts_of(request);
+
+	return counts ? counts[rank] : request->buffers[0].count;
+}
+
+/* Where the rank's part begins in memory that has all parts; `before` elements are in the parts before it. */
+static uint64_t begin_of(const struct request *request, uint32_t rank, uint64_t before)
+{
+	const size_t *displs = request->options ? request->options->displs : NULL;
+
+	return displs ? displs[rank] : before;
+}
+
+/* ---- what is refused ---- */
+
+static int counts_check(const struct tally_comm *comm, const struct request *request)
+{
+	const uint64_t most = (uint64_t)1 << COLLECTIVE_COUNT_BITS;
+	uint32_t size = comm->who.size;
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < size; r++) {
+		uint64_t begin = begin_of(request, r, 0), count = count_of(request, r);
+
+		if (count > most || begin > most)
+			return report_error(
+				&comm->who, TALLY_ERR_ARGUMENT,
+				"%s: the count or displacement of rank %u is above 2^%d",
+				request->call, r, COLLECTIVE_COUNT_BITS);
+		sum += count; /* 2^16 times 2^45: no wrap */
+	}
+	if (request->kind == CONTROL_OP_ALLTOALL)
+		sum *= size;
+	if (sum > most)
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "%s: the counts of all ranks are above 2^%d together",
+				    request->call, COLLECTIVE_COUNT_BITS);
+	return TALLY_OK;
+}
+
+static int options_check(const struct tally_comm *comm, const struct request *request)
+{
+	const size_t *counts = counts_of(request);
+	uint32_t rank = comm->who.rank;
+
+	if (!counts && request->options && request->options->displs)
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "%s: options->displs is set, and options->counts is not",
+				    request->call);
+	if (counts && request->kind == CONTROL_OP_ALLTOALL)
+		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->counts: this version has alltoall of equal parts",
+				    request->call);
+	if (counts && counts[rank] != request->buffers[0].count)
+		return report_error(
+			&comm->who, TALLY_ERR_ARGUMENT,
+			"%s: count is %zu, and options->counts has %zu for this rank, %u",
+			request->call, request->buffers[0].count, counts[rank], rank);
+	return TALLY_OK;
+}
+
+/* The elements of a side, from its beginning to the last part's end. */
+static uint64_t side_count(const struct tally_comm *comm, const struct request *request,
+			   enum much much)
+{
+	uint64_t before = 0, most = 0;
+
+	if (much == ONE)
+		return request->buffers[0].count;
+	for (uint32_t r = 0; r < comm->who.size; r++) {
+		uint64_t count = count_of(request, r), end = begin_of(request, r, before) + count;
+
+		most = count && end > most ? end : most;
+		before += count;
+	}
+	return most;
+}
+
+int collective_check(const struct tally_comm *comm, const struct request *request)
+{
+	const struct tally_buffer *buffer = &request->buffers[0];
+	struct extent send = { "send", buffer->send, 0 }, recv = { "recv", buffer->recv, 0 };
+	int result;
+
+	if (kinds[request->kind].has_root && request->root >= comm->who.size)
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "%s: root %u is not a rank of this communicator, which has %u",
+				    request->call, request->root, comm->who.size);
+	result = options_check(comm, request);
+	if (!result)
+		result = counts_check(comm, request);
+	if (result)
+		return result;
+	if (is_sender(comm, request))
+		send.count = side_count(comm, request, kinds[request->kind].send);
+	if (is_receiver(comm, request))
+		recv.count = side_count(comm, request, kinds[request->kind].recv);
+	result = extent_check(&comm->who, request, &send);
+	return result ? result : extent_check(&comm->who, request, &recv);
+}
+
+/* ---- segments and parts ---- */
+
+/* What lies `elements` further on; nothing if there is nothing. */
+static uint8_t *behind(const void *at, uint64_t elements, uint32_t bytes)
+{
+	return at ? (uint8_t *)(uintptr_t)at + elements * bytes : NULL;
+}
+
+static bool continues(const void *before, uint64_t count, uint32_t bytes, const void *at)
+{
+	return before ? behind(before, count, bytes) == at : !at;
+}
+
+/* The vector's next `count` elements: where this rank has them, and where it wants them; NULL: it does not. */
+static void piece(struct tally_work *work, uint64_t count, const void *source, void *destination)
+{
+	uint32_t bytes = lanes_bytes((enum lanes_type)(work->op.type & LANES_TYPE_MASK));
+	struct endpoint_segment *last =
+		work->segments_count ? &work->segments[work->segments_count - 1] : NULL;
+
+	if (!count)
+		return;
+	if (last && continues(last->source, last->count, bytes, source) &&
+	    continues(last->destination, last->count, bytes, destination))
+		last->count += count;
+	else
+		work->segments[work->segments_count++] =
+			(struct endpoint_segment){ work->op.count, count, source, destination };
+	work->op.count += count;
+}
+
+/* Rank i's row: what it has for rank 0, for rank 1, ... */
+static void rows_note(const struct tally_comm *comm, struct tally_work *work,
+		      const struct request *request)
+{
+	uint32_t bytes = lanes_bytes((enum lanes_type)request->dtype);
+	uint32_t rank = comm->who.rank, size = comm->who.size;
+	const struct tally_buffer *buffer = &request->buffers[0];
+
+	for (uint32_t i = 0; i < size; i++) {
+		const void *row = i == rank ? buffer->send : NULL;
+		uint64_t before = rank * buffer->count;
+
+		piece(work, before, row, NULL);
+		piece(work, buffer->count, behind(row, before, bytes),
+		      behind(buffer->recv, i * buffer->count, bytes));
+		piece(work, (size - 1 - rank) * buffer->count,
+		      behind(row, before + buffer->count, bytes), NULL);
+		work->ends[i] = work->op.count;
+	}
+}
+
+static void pieces_note(const struct tally_comm *comm, struct tally_work *work,
+			const struct request *request)
+{
+	uint32_t bytes = lanes_bytes((enum lanes_type)request->dtype);
+	const struct tally_buffer *buffer = &request->buffers[0];
+	const void *send = is_sender(comm, request) ? buffer->send : NULL;
+	void *recv = is_receiver(comm, request) ? buffer->recv : NULL;
+	bool has_all = kinds[request->kind].send == ALL,
+	     wants_all = kinds[request->kind].recv == ALL;
+
+	for (uint32_t r = 0; r < comm->who.size; r++) {
+		uint64_t begin = begin_of(request, r, work->op.count);
+		bool is_mine = r == comm->who.rank;
+
+		piece(work, count_of(request, r),
+		      has_all   ? behind(send, begin, bytes)
+		      : is_mine ? send
+				: NULL,
+		      wants_all ? behind(recv, begin, bytes)
+		      : is_mine ? recv
+				: NULL);
+		if (work->parts > 1)
+			work->ends[r] = work->op.count;
+	}
+}
+
+/* R-MAP-6 */
+static uint32_t root_of(const struct tally_comm *comm, const struct request *request)
+{
+	uint64_t hash = hash_number(HASH_BEGIN, request->root, 8);
+
+	if (!counts_of(request))
+		return request->root;
+	for (uint32_t r = 0; r < comm->who.size; r++)
+		hash = hash_number(hash, count_of(request, r), 8);
+	return (uint32_t)(hash ^ hash >> 32) | CONTROL_OP_SIZES;
+}
+
+/* How many ranks have elements that nobody else has: R-WK-13's parts; 0: all have all. */
+static uint32_t parts_of(const struct tally_comm *comm, const struct request *request)
+{
+	if (kinds[request->kind].is_sum)
+		return 0;
+	return kinds[request->kind].root_sends ? 1 : comm->who.size;
+}
+
+bool collective_note(struct tally_comm *comm, struct tally_work *work,
+		     const struct request *request)
+{
+	const struct tally_buffer *buffer = &request->buffers[0];
+	uint32_t size = comm->who.size, parts = parts_of(comm, request);
+	bool is_one = kinds[request->kind].send == ONE && kinds[request->kind].recv == ONE;
+
+	if (!work_segments(work, request->kind == CONTROL_OP_ALLTOALL ? 3 * (size_t)size : size) ||
+	    (parts && !work_parts(work, parts)))
+		return false;
+	if (request->kind == CONTROL_OP_ALLTOALL)
+		rows_note(comm, work, request);
+	else if (is_one)
+		piece(work, buffer->count, is_sender(comm, request) ? buffer->send : NULL,
+		      is_receiver(comm, request) ? buffer->recv : NULL);
+	else
+		pieces_note(comm, work, request);
+	if (parts == 1)
+		work->ends[0] = work->op.count;
+	work->mine = parts > 1 ? comm->who.rank : is_sender(comm, request) ? 0 : 1;
+	work->op.root = root_of(comm, request);
+	return true;
+}
