@@ -342,6 +342,68 @@ TALLY_API int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t 
 TALLY_API int tally_group_start(void);
 TALLY_API int tally_group_end(void);
 
+/* ---- other collectives ----
+ *
+ * As tally_allreduce and tally_iallreduce: blocking and not, in groups (each call is its own operation there), with
+ * names, deadlines and streams, and with the same errors. All ranks give the same count, dtype, op and root (else
+ * TALLY_ERR_MISMATCH). count is the elements of one rank's part. Sums are those of tally_allreduce, bit for bit. The
+ * others bring every type's bytes as they are. What a rank does not need may be NULL: send of a broadcast or scatter
+ * but at the root, recv of a reduce or gather but at the root. In latency mode they are TALLY_ERR_UNSUPPORTED. */
+
+/* recv[i] of the root becomes the sum (average, maximum, minimum) of all ranks' send[i], count of them. In place:
+ * send == recv at the root. */
+TALLY_API int tally_reduce(const void *send, void *recv, size_t count, int dtype, int op,
+			   uint32_t root, struct tally_comm *comm);
+TALLY_API int tally_ireduce(const void *send, void *recv, size_t count, int dtype, int op,
+			    uint32_t root, struct tally_comm *comm,
+			    const struct tally_op_options *options, struct tally_work **work);
+
+/* recv[i] of all ranks becomes the root's send[i]. In place: send == recv at the root. */
+TALLY_API int tally_broadcast(const void *send, void *recv, size_t count, int dtype, uint32_t root,
+			      struct tally_comm *comm);
+TALLY_API int tally_ibroadcast(const void *send, void *recv, size_t count, int dtype, uint32_t root,
+			       struct tally_comm *comm, const struct tally_op_options *options,
+			       struct tally_work **work);
+
+/* recv of all ranks becomes rank 0's send, then rank 1's, and so on: count elements of each. In place:
+ * send == recv + rank * count elements. */
+TALLY_API int tally_allgather(const void *send, void *recv, size_t count, int dtype,
+			      struct tally_comm *comm);
+TALLY_API int tally_iallgather(const void *send, void *recv, size_t count, int dtype,
+			       struct tally_comm *comm, const struct tally_op_options *options,
+			       struct tally_work **work);
+
+/* send has a part of count elements for each rank. recv becomes the sum of all ranks' parts for this rank. In place:
+ * recv == send + rank * count elements; the rest of send stays as it is. */
+TALLY_API int tally_reduce_scatter(const void *send, void *recv, size_t count, int dtype, int op,
+				   struct tally_comm *comm);
+TALLY_API int tally_ireduce_scatter(const void *send, void *recv, size_t count, int dtype, int op,
+				    struct tally_comm *comm, const struct tally_op_options *options,
+				    struct tally_work **work);
+
+/* As tally_allgather, for the root alone. In place at the root as there. */
+TALLY_API int tally_gather(const void *send, void *recv, size_t count, int dtype, uint32_t root,
+			   struct tally_comm *comm);
+TALLY_API int tally_igather(const void *send, void *recv, size_t count, int dtype, uint32_t root,
+			    struct tally_comm *comm, const struct tally_op_options *options,
+			    struct tally_work **work);
+
+/* The root's send has a part of count elements for each rank; recv becomes this rank's. In place at the root:
+ * recv == send + rank * count elements. */
+TALLY_API int tally_scatter(const void *send, void *recv, size_t count, int dtype, uint32_t root,
+			    struct tally_comm *comm);
+TALLY_API int tally_iscatter(const void *send, void *recv, size_t count, int dtype, uint32_t root,
+			     struct tally_comm *comm, const struct tally_op_options *options,
+			     struct tally_work **work);
+
+/* send has a part of count elements for each rank. recv becomes rank 0's part for this rank, then rank 1's, and so on.
+ * Not in place. Every rank receives all parts of all ranks and keeps its own: it is for small parts. */
+TALLY_API int tally_alltoall(const void *send, void *recv, size_t count, int dtype,
+			     struct tally_comm *comm);
+TALLY_API int tally_ialltoall(const void *send, void *recv, size_t count, int dtype,
+			      struct tally_comm *comm, const struct tally_op_options *options,
+			      struct tally_work **work);
+
 /* Returns when all ranks have called it. */
 TALLY_API int tally_barrier(struct tally_comm *comm);
 TALLY_API int tally_ibarrier(struct tally_comm *comm, const struct tally_op_options *options,

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collective_test.c - what reduce, broadcast, gather and their kin refuse, and which memory they take. What they bring:
+ * tests/e2e/every_collective.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/comm.h"
+#include "lib/seats_fixture.h"
+#include "tally.h"
+
+enum { COUNT = 6 };
+
+static int32_t in[4 * COUNT], out[4 * COUNT];
+
+static void refused(int result, int wanted, const char *words)
+{
+	if (result != wanted || !strstr(tally_get_last_error(NULL), words))
+		fail_msg("%s: \"%s\" should say \"%s\"", tally_strerror(result),
+			 tally_get_last_error(NULL), words);
+}
+
+static void collective__refuses_what_is_wrong_and_goes_on(void **state)
+{
+	struct seat seats[2] = { 0 };
+	struct tally_comm *comm;
+	struct tally_work *work;
+	char *odd = (char *)in + 2;
+	size_t vast = (size_t)1 << 46;
+
+	(void)state;
+	seats_open(seats, 2);
+	comm = seats[1].comm;
+	refused(tally_broadcast(in, out, COUNT, TALLY_INT32, 2, comm), TALLY_ERR_ARGUMENT,
+		"tally_broadcast: root 2 is not a rank of this communicator, which has 2");
+	refused(tally_reduce(in, out, COUNT, TALLY_INT32, TALLY_SUM, 7, comm), TALLY_ERR_ARGUMENT,
+		"tally_reduce: root 7 is not a rank");
+	refused(tally_reduce(in, out, COUNT, TALLY_INT32, TALLY_PROD, 0, comm),
+		TALLY_ERR_UNSUPPORTED, "tally_reduce: op prod");
+	refused(tally_allgather(in, out, COUNT, 10, comm), TALLY_ERR_ARGUMENT,
+		"tally_allgather: dtype 10: no such type");
+	refused(tally_reduce_scatter(in, out, COUNT, TALLY_INT64, TALLY_MAX, comm),
+		TALLY_ERR_UNSUPPORTED, "tally_reduce_scatter: op max of int64");
+	refused(tally_allgather(NULL, out, COUNT, TALLY_INT32, comm), TALLY_ERR_ARGUMENT,
+		"tally_allgather: send is NULL, count 6");
+	refused(tally_allgather(in, NULL, COUNT, TALLY_INT32, comm), TALLY_ERR_ARGUMENT,
+		"tally_allgather: recv is NULL, count 12");
+	refused(tally_gather(NULL, NULL, COUNT, TALLY_INT32, 0, comm), TALLY_ERR_ARGUMENT,
+		"tally_gather: send is NULL, count 6");
+	refused(tally_gather(in, NULL, COUNT, TALLY_INT32, 1, comm), TALLY_ERR_ARGUMENT,
+		"tally_gather: recv is NULL, count 12");
+	refused(tally_scatter(NULL, out, COUNT, TALLY_INT32, 1, comm), TALLY_ERR_ARGUMENT,
+		"tally_scatter: send is NULL, count 12");
+	refused(tally_broadcast(odd, out, COUNT, TALLY_INT32, 1, comm), TALLY_ERR_ARGUMENT,
+		"is not aligned to 4 bytes");
+	refused(tally_alltoall(in, out, vast, TALLY_UINT8, comm), TALLY_ERR_ARGUMENT,
+		"tally_alltoall: the count or displacement of rank 0 is above 2^45");
+	refused(tally_alltoall(in, out, vast / 4, TALLY_UINT8, comm), TALLY_ERR_ARGUMENT,
+		"tally_alltoall: the counts of all ranks are above 2^45 together");
+	refused(tally_iallgather(in, out, COUNT, TALLY_INT32, comm, NULL, NULL), TALLY_ERR_ARGUMENT,
+		"tally_iallgather: work is NULL");
+	refused(tally_ialltoall(in, in, COUNT, TALLY_INT32, comm, NULL, &work), TALLY_ERR_ARGUMENT,
+		"tally_ialltoall: a send buffer overlaps the recv buffer");
+	assert_int_equal(comm->next_number, 0);
+	seats_do(seats, 2, seat_leave);
+}
+
+static int gather_of(const size_t *counts, const size_t *displs, size_t count, uint32_t flags,
+		     struct tally_comm *comm)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work;
+
+	options.counts = counts;
+	options.displs = displs;
+	options.flags = flags;
+	return tally_iallgather(in, out, count, TALLY_INT32, comm, &options, &work);
+}
+
+static void collective__refuses_parts_that_do_not_fit(void **state)
+{
+	static const size_t counts[] = { 3, 5 }, displs[] = { 2, 0 },
+			    far[] = { 0, (size_t)1 << 46 };
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct seat seats[2] = { 0 };
+	struct tally_comm *comm;
+	struct tally_work *work;
+
+	(void)state;
+	seats_open(seats, 2);
+	comm = seats[1].comm;
+	refused(gather_of(NULL, displs, COUNT, 0, comm), TALLY_ERR_ARGUMENT,
+		"options->displs is set, and options->counts is not");
+	refused(gather_of(counts, NULL, COUNT, 0, comm), TALLY_ERR_ARGUMENT,
+		"count is 6, and options->counts has 5 for this rank, 1");
+	refused(gather_of(counts, far, 5, 0, comm), TALLY_ERR_ARGUMENT,
+		"the count or displacement of rank 1 is above 2^45");
+	refused(gather_of(counts, displs, 5, 0, comm), TALLY_ERR_ARGUMENT,
+		"a recv buffer overlaps the recv buffer"); /* 2, 3, 4 and 0 to 4 */
+	refused(gather_of(counts, NULL, 5, TALLY_OP_HALF, comm), TALLY_ERR_UNSUPPORTED,
+		"TALLY_OP_HALF is for sum and avg of float32");
+	options.counts = counts;
+	refused(tally_ialltoall(in, out, 5, TALLY_INT32, comm, &options, &work),
+		TALLY_ERR_UNSUPPORTED, "options->counts: this version has alltoall of equal parts");
+	refused(tally_ibroadcast(in, out, 5, TALLY_INT32, 0, comm, &options, &work),
+		TALLY_ERR_ARGUMENT, "options->counts is set: it is for gather, allgather, scatter");
+	assert_int_equal(comm->next_number, 0);
+	seats_do(seats, 2, seat_leave);
+}
+
+/* Only what a rank needs is looked at, and lent. */
+static void collective__takes_no_memory_that_it_does_not_need(void **state)
+{
+	struct seat seats[2] = { 0 };
+	struct tally_work *works[2][2];
+	int32_t x[2] = { 5, -7 }, got = 0, parts[2] = { 0 };
+
+	(void)state;
+	seats_open(seats, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		struct tally_comm *comm = seats[r].comm;
+
+		assert_int_equal(tally_ireduce(&x[r], r ? NULL : &got, 1, TALLY_INT32, TALLY_SUM, 0,
+					       comm, NULL, &works[r][0]),
+				 TALLY_OK);
+		/* x[1] is being read, as it may be by two */
+		assert_int_equal(tally_igather(&x[r], r ? parts : NULL, 1, TALLY_INT32, 1, comm,
+					       NULL, &works[r][1]),
+				 TALLY_OK);
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_waitall(2, works[r], -1), TALLY_OK);
+	assert_int_equal(got, -2);
+	assert_true(parts[0] == 5 && parts[1] == -7);
+	seats_do(seats, 2, seat_leave);
+}
+
+static int interrupted_at_once(void *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
+static void collective__that_was_interrupted_is_called_again_as_it_was(void **state)
+{
+	struct seat seats[2] = { 0 };
+	int32_t x[2] = { 1, 2 }, y[2] = { 0 };
+	struct tally_comm *comm;
+	struct tally_work *work;
+
+	(void)state;
+	seats_open(seats, 2);
+	comm = seats[0].comm;
+	comm->interrupted = interrupted_at_once;
+	assert_int_equal(tally_broadcast(NULL, y, 2, TALLY_INT32, 1, comm), TALLY_INTERRUPTED);
+	refused(tally_broadcast(NULL, y, 2, TALLY_INT32, 0, comm), TALLY_ERR_ARGUMENT,
+		"send is NULL");
+	refused(tally_broadcast(x, y, 2, TALLY_INT32, 1, comm), TALLY_ERR_USAGE,
+		"operation #0, broadcast of 2 int32, was interrupted");
+	refused(tally_broadcast(x, y, 2, TALLY_INT32, 0, comm), TALLY_ERR_USAGE, "was interrupted");
+	refused(tally_reduce(NULL, y, 2, TALLY_INT32, TALLY_SUM, 1, comm), TALLY_ERR_ARGUMENT,
+		"send is NULL");
+	assert_int_equal(tally_ibroadcast(x, x, 2, TALLY_INT32, 1, seats[1].comm, NULL, &work),
+			 TALLY_OK);
+	comm_lock(comm);
+	comm->interrupted = NULL;
+	comm_unlock(comm);
+	assert_int_equal(tally_broadcast(NULL, y, 2, TALLY_INT32, 1, comm), TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_memory_equal(x, y, sizeof(x));
+	seats_do(seats, 2, seat_leave);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(collective__refuses_what_is_wrong_and_goes_on),
+		cmocka_unit_test(collective__refuses_parts_that_do_not_fit),
+		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
+		cmocka_unit_test(collective__that_was_interrupted_is_called_again_as_it_was),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
