@@ -246,6 +246,105 @@ static void mismatch__a_barrier_is_no_allreduce(void **state)
 		      (const char *[WORDS_MAX]){ "rank 2", "barrier", "allreduce" });
 }
 
+/* ---- collectives that differ ---- */
+
+enum what { ALLREDUCE, BROADCAST, REDUCE, ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL };
+
+struct collective {
+	enum what what;
+	size_t count; /* of a rank's part */
+	uint32_t root;
+	const size_t *counts;
+};
+
+struct collectives_case {
+	const char *claim;
+	struct collective common, odd;
+	const char *words[WORDS_MAX];
+};
+
+static const size_t counts_a[] = { 5, 6, 7, 8 }, counts_b[] = { 6, 5, 7, 8 };
+
+/* clang-format off */
+static const struct collectives_case collectives[] = {
+	{ "another root", { BROADCAST, 1000, 1, NULL }, { BROADCAST, 1000, 3, NULL },
+	  { "broadcast of 1000 float32, root 1", "broadcast of 1000 float32, root 3" } },
+	{ "a root that agrees, and another operation", { REDUCE, 9, 0, NULL }, { BROADCAST, 9, 0, NULL },
+	  { "reduce of 9 float32, sum, root 0", "broadcast of 9 float32, root 0" } },
+	{ "a reduce is no allreduce", { ALLREDUCE, 9, 0, NULL }, { REDUCE, 9, 0, NULL },
+	  { "allreduce of 9 float32, sum", "reduce of 9 float32, sum" } },
+	{ "other parts of one size together", { GATHER, 7, 0, counts_a }, { GATHER, 7, 0, counts_b },
+	  { "gather of 26 float32 in parts of given sizes" } },
+	{ "a gather is no allgather", { ALLGATHER, 7, 0, NULL }, { GATHER, 7, 0, NULL },
+	  { "allgather of 28 float32", "gather of 28 float32, root 0" } },
+	{ "another count", { REDUCE_SCATTER, 100, 0, NULL }, { REDUCE_SCATTER, 101, 0, NULL },
+	  { "reduce_scatter of 400 float32, sum", "reduce_scatter of 404 float32, sum" } },
+	{ "a scatter is no alltoall", { ALLTOALL, 25, 0, NULL }, { SCATTER, 100, 0, NULL },
+	  { "alltoall of 400 float32", "scatter of 400 float32, root 0" } },
+};
+/* clang-format on */
+
+static int collective_call(const struct collective *call, struct tally_comm *comm)
+{
+	static float in[4096], out[4096];
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work = NULL;
+	size_t n = call->count;
+	int type = TALLY_FLOAT32, result = TALLY_ERR_INTERNAL;
+
+	switch (call->what) {
+	case ALLREDUCE:
+		return tally_allreduce(in, out, n, type, TALLY_SUM, comm);
+	case BROADCAST:
+		return tally_broadcast(in, out, n, type, call->root, comm);
+	case REDUCE:
+		return tally_reduce(in, out, n, type, TALLY_SUM, call->root, comm);
+	case ALLGATHER:
+		return tally_allgather(in, out, n, type, comm);
+	case SCATTER:
+		return tally_scatter(in, out, n, type, call->root, comm);
+	case REDUCE_SCATTER:
+		return tally_reduce_scatter(in, out, n, type, TALLY_SUM, comm);
+	case ALLTOALL:
+		return tally_alltoall(in, out, n, type, comm);
+	case GATHER:
+		options.counts = call->counts;
+		n = call->counts ? call->counts[tally_comm_rank(comm)] : n;
+		result = tally_igather(in, out, n, type, call->root, comm, &options, &work);
+		return result ? result : tally_wait(&work, -1);
+	}
+	return result;
+}
+
+static void collectives_body(struct ranks *ranks, uint32_t rank)
+{
+	const struct collectives_case *the = ranks->arg;
+	struct tally_comm *comm = ranks_join(ranks, rank);
+
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	ranks_meet(ranks);
+	ranks->shared->event_s = ranks_now_s();
+	ranks_report(ranks, rank, comm,
+		     collective_call(rank == ODD ? &the->odd : &the->common, comm));
+	tally_comm_destroy(comm);
+}
+
+static void mismatch__kinds_roots_and_parts_are_compared(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(collectives) / sizeof(*collectives); i++) {
+		struct ranks ranks = { .size = SIZE,
+				       .body = collectives_body,
+				       .arg = &collectives[i] };
+
+		printf("mismatch: %s\n", collectives[i].claim);
+		assert_true(ranks_run(&ranks));
+		reports_check(&ranks, TALLY_ERR_MISMATCH, limit_s,
+			      (const char *[WORDS_MAX]){ "rank 2" });
+		reports_check(&ranks, TALLY_ERR_MISMATCH, limit_s, collectives[i].words);
+	}
+}
+
 /* The last rank's thread is inside its init still, while the others' first calls, which do not agree, break the
  * job: what it waits for has come, but it does not get the processor. */
 static const struct ranks *late_ranks;
@@ -514,6 +613,7 @@ int main(void)
 		cmocka_unit_test(killed_rank__is_named_if_it_hosts_the_aggregator),
 		cmocka_unit_test(mismatch__is_named_on_all_ranks),
 		cmocka_unit_test(mismatch__a_barrier_is_no_allreduce),
+		cmocka_unit_test(mismatch__kinds_roots_and_parts_are_compared),
 		cmocka_unit_test(init__what_breaks_a_job_that_has_begun_is_the_first_calls),
 		cmocka_unit_test(aggregator__absent_is_named_with_address_and_port),
 		cmocka_unit_test(aggregator__killed_is_named_with_address_and_port),

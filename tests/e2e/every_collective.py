@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""every_collective.py LIBTALLY [RANKS...] - reduce, broadcast, gather and their kin through libtally, of every type. What
+is right is put together here from what the ranks send; sums are those of tests/interop/lanes.py, to the bit.
+
+Jobs of 1 to 5 ranks in local mode. Sizes are around those of packets; in place and not; of equal parts, and of parts of
+their own sizes and places; blocking, and in a group; in parts of a split; from two threads at once, on two
+communicators. every_collective.py --rank ... is one rank; the first process works out what is right."""
+import collections
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+import every_type
+from every_type import chunks_of, data_of, ways
+
+REDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, GATHER, SCATTER, ALLTOALL = KINDS = range(7)
+NAMES = "reduce broadcast allgather reduce_scatter gather scatter alltoall".split()
+SIZES = [0, 1, 5, 359, 360, 361]
+LARGE, LARGE_TYPES = 65537, (ways.UINT8, ways.FLOAT32, ways.FLOAT64)
+HAS_ROOT, ROOT_SENDS, ROOT_RECEIVES = (REDUCE, BROADCAST, GATHER, SCATTER), (BROADCAST, SCATTER), (REDUCE, GATHER)
+IS_SUM, SENDS_ALL, WANTS_ALL = (REDUCE, REDUCE_SCATTER), (REDUCE_SCATTER, SCATTER, ALLTOALL), (ALLGATHER, GATHER, ALLTOALL)
+COUNTED = (ALLGATHER, REDUCE_SCATTER, GATHER, SCATTER)
+UNTOUCHED = 0xA5
+GAP = 2
+
+Case = collections.namedtuple("Case", "number kind dtype op size turn is_counted is_in_place is_grouped")
+
+
+def cases():
+    number = 0
+    for kind in KINDS:
+        for dtype in range(10):
+            for size in SIZES + [LARGE] * (dtype in LARGE_TYPES):
+                ops = every_type.OPS[:2] if ways.size_of(dtype) == 8 else every_type.OPS
+                number += 1
+                is_counted = kind in COUNTED and number % 3 == 0
+                yield Case(number, kind, dtype, ops[number % len(ops)] if kind in IS_SUM else 0, size, number // 2,
+                           is_counted, number % 2 == 0 and kind != ALLTOALL, number % 4 < 2)
+
+
+class Shape:
+    """Who has what in a job of n ranks: elements of each rank's part, and where they are where all parts are."""
+
+    def __init__(self, case, n):
+        self.case, self.width, self.root = case, ways.size_of(case.dtype), case.turn % n
+        self.counts = [(case.size + 7 * r) % (case.size + 1) if case.is_counted else case.size for r in range(n)]
+        self.displs, at = [0] * n, 0
+        for r in range(n)[::-1 if case.is_counted else 1]:
+            self.displs[r], at = at, at + self.counts[r] + GAP * case.is_counted
+        self.span = max((d + c for d, c in zip(self.displs, self.counts) if c), default=0)
+
+    def sends(self, rank):
+        return self.case.kind not in ROOT_SENDS or rank == self.root
+
+    def receives(self, rank):
+        return self.case.kind not in ROOT_RECEIVES or rank == self.root
+
+    def one(self, rank):
+        return self.counts[rank] if self.case.kind in COUNTED else self.case.size
+
+    def sent(self, rank):
+        count = self.span if self.case.kind in SENDS_ALL else self.one(rank)
+        return data_of(self.case.number, rank, self.case.dtype, count)
+
+    def part(self, data, r):
+        """Rank r's of memory that has all parts."""
+        return data[self.displs[r] * self.width:(self.displs[r] + self.counts[r]) * self.width]
+
+
+# ---- a rank ----
+
+class Rank(every_type.Rank):
+    def buffers(self, shape, rank):
+        """send, recv and what holds recv: addresses, or None where the rank needs none."""
+        case, data = shape.case, shape.sent(rank) if shape.sends(rank) else b""
+        send = ctypes.create_string_buffer(data, len(data) + 1)
+        size = (shape.span if case.kind in WANTS_ALL else shape.one(rank)) * shape.width
+        recv = ctypes.create_string_buffer(bytes([UNTOUCHED]) * (size + 1), size + 1)
+        mine = shape.displs[rank] * shape.width
+        at = [ctypes.addressof(send), ctypes.addressof(recv)]
+        if case.is_in_place and shape.sends(rank) and shape.receives(rank):
+            if case.kind in (REDUCE, BROADCAST):
+                recv, at[1] = send, at[0]
+            elif case.kind in WANTS_ALL:
+                recv[mine:mine + len(data)] = data
+                at[0] = at[1] + mine
+            elif case.kind in SENDS_ALL:
+                at[1] = at[0] + mine
+        keep = (send, recv)
+        return [at[0] if shape.sends(rank) else None, at[1] if shape.receives(rank) else None], size, keep
+
+    def call(self, comm, shape, send, recv, rank):
+        case, lib = shape.case, self.lib
+        arguments = [ctypes.c_void_p(send), ctypes.c_void_p(recv), ctypes.c_size_t(shape.one(rank)), case.dtype]
+        arguments += [case.op] * (case.kind in IS_SUM) + [shape.root] * (case.kind in HAS_ROOT) + [comm]
+        if not case.is_grouped and not case.is_counted:
+            return self.ok(getattr(lib, "tally_" + NAMES[case.kind])(*arguments))
+        sizes = ctypes.c_size_t * len(shape.counts)
+        options = every_type.Options(size=ctypes.sizeof(every_type.Options), name=b"part")
+        if case.is_counted:
+            counts, displs = sizes(*shape.counts), sizes(*shape.displs)
+            options.counts, options.displs = ctypes.addressof(counts), ctypes.addressof(displs)
+        works = [ctypes.c_void_p() for _ in range(2)]
+        ones = (ctypes.c_int32 * 3)(1, -2, rank)
+        self.ok(lib.tally_group_start())
+        self.ok(getattr(lib, "tally_i" + NAMES[case.kind])(*arguments, ctypes.byref(options), ctypes.byref(works[0])))
+        self.ok(lib.tally_iallreduce(ones, ones, ctypes.c_size_t(3), ways.INT32, ways.SUM, comm, None,
+                                     ctypes.byref(works[1])))
+        self.ok(lib.tally_group_end())
+        for work in works:
+            self.ok(lib.tally_wait(ctypes.byref(work), -1))
+        n = len(shape.counts)
+        if list(ones) != [n, -2 * n, n * (n - 1) // 2]:
+            raise SystemExit(f"{case}: the allreduce beside it is wrong: {list(ones)}")
+        return None
+
+    def run(self, comm, name, some):
+        rank, n = self.lib.tally_comm_rank(comm), self.lib.tally_comm_size(comm)
+        with open(f"{self.out}/{name}.{rank}", "wb") as file:
+            for case in some:
+                shape = Shape(case, n)
+                (send, recv), size, keep = self.buffers(shape, rank)
+                before = keep[0].raw
+                self.call(comm, shape, send, recv, rank)
+                got = ctypes.string_at(recv, size) if recv else b""
+                file.write(got)
+                at = shape.displs[rank] * shape.width
+                if keep[0] is not keep[1] and recv and recv != ctypes.addressof(keep[1]):  # inside send: only that changes
+                    before = before[:at] + got + before[at + size:]
+                if keep[0] is not keep[1] and keep[0].raw != before:
+                    raise SystemExit(f"{case}: what was sent has changed")
+
+
+def rank_main(library, job, rank, size, out):
+    me = Rank(library, job, int(rank), int(size), out)
+    every = list(cases())
+    other, part = me.split(0), me.split(int(rank) % 2)
+    thread = threading.Thread(target=me.run, args=(other, "thread", every[1::2]))
+    thread.start()
+    me.run(me.comm, "main", every[::2])
+    thread.join()
+    me.run(part, f"part{int(rank) % 2}", every[::5])
+    with open(f"{out}/stats.{rank}", "w", encoding="ascii") as file:
+        file.write(str(me.stats().lanes))
+    for comm in (part, other, me.comm):
+        me.ok(me.lib.tally_comm_finalize(comm))
+        me.lib.tally_comm_destroy(comm)
+
+
+# ---- what is right ----
+
+def sums(shape, n, packet):
+    """(first byte, bytes) of the vector that is summed, some of it if it is long."""
+    case, width = shape.case, shape.width
+    datas = [shape.sent(rank) for rank in range(n)]
+    if case.kind == REDUCE_SCATTER:
+        datas = [b"".join(shape.part(data, r) for r in range(n)) for data in datas]
+    count = len(datas[0]) // width
+    way = ways.Lanes(case.dtype, case.op, count, n, packet)
+    full = packet // way.shape[1] * way.shape[0]
+    for first in chunks_of(count, full):
+        parts = [(1, data[first * width:(first + full) * width]) for data in datas]
+        elements = [x for _, part in parts for x in way.elements(part)]
+        yield first * width, way.result(parts, way.exponent(elements) if not way.is_raw else 0)[0]
+
+
+def inside(pieces, first, last):
+    """What of the pieces lies in these bytes, counted from `first`."""
+    for at, data in pieces:
+        low, high = max(at, first), min(at + len(data), last)
+        if low < high:
+            yield low - first, data[low - at:high - at]
+
+
+def right(shape, rank, n, summed):
+    """(offset, bytes) of what the rank gets."""
+    case, width = shape.case, shape.width
+    if case.kind == REDUCE:
+        yield from summed
+    elif case.kind == REDUCE_SCATTER:
+        first = sum(shape.counts[:rank]) * width
+        yield from inside(summed, first, first + shape.counts[rank] * width)
+    elif case.kind == BROADCAST:
+        yield 0, shape.sent(shape.root)
+    elif case.kind == SCATTER:
+        yield 0, shape.part(shape.sent(shape.root), rank)
+    else:
+        for r in range(n):
+            yield shape.displs[r] * width, (shape.part(shape.sent(r), rank) if case.kind == ALLTOALL else shape.sent(r))
+        for r in range(n if case.is_counted else 0):
+            gap = (shape.displs[r] + shape.counts[r]) * width
+            if gap < shape.span * width:
+                yield gap, bytes([UNTOUCHED]) * GAP * width
+
+
+def check(out, name, some, n, packet):
+    """How many bytes were checked."""
+    files = [open(f"{out}/{name}.{rank}", "rb").read() for rank in range(n)]
+    at, checked = [0] * n, 0
+    for case in some:
+        shape = Shape(case, n)
+        summed = list(sums(shape, n, packet)) if case.kind in IS_SUM else []
+        for rank in filter(shape.receives, range(n)):
+            for offset, wanted in right(shape, rank, n, summed):
+                found = files[rank][at[rank] + offset:at[rank] + offset + len(wanted)]
+                checked += len(wanted)
+                if found != wanted:
+                    i = next((i for i, (a, b) in enumerate(zip(found, wanted)) if a != b), len(found))
+                    raise SystemExit(f"{name}, {n} ranks, rank {rank}: {NAMES[case.kind]}, {case}: byte {offset + i} is "
+                                     f"{found[i:i + 8].hex()}, not {wanted[i:i + 8].hex()}")
+            at[rank] += (shape.span if case.kind in WANTS_ALL else shape.one(rank)) * shape.width
+    if at != [len(file) for file in files]:
+        raise SystemExit(f"{name}, {n} ranks: {[len(file) for file in files]} bytes came, not {at}")
+    return checked
+
+
+def job(library, size):
+    every = list(cases())
+    with tempfile.TemporaryDirectory() as out:
+        environment = dict(os.environ, TALLY_AGGREGATOR="local", TALLY_LOCAL_SIZE=str(size))
+        name = f"every-collective-{os.getpid()}-{size}"
+        ranks = [subprocess.Popen([sys.executable, __file__, "--rank", library, name, str(rank), str(size), out],
+                                  env=environment) for rank in range(size)]
+        if any([rank.wait(timeout=240) for rank in ranks]):
+            raise SystemExit(f"a job of {size} ranks has failed")
+        with open(f"{out}/stats.0", encoding="ascii") as file:
+            packet = int(file.read())
+        total = check(out, "main", every[::2], size, packet) + check(out, "thread", every[1::2], size, packet)
+        for half in range(2):
+            n = len(range(half, size, 2))
+            total += check(out, f"part{half}", every[::5], n, packet) if n else 0
+        print(f"{size} ranks: {len(every)} cases, {total} bytes right")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--rank":
+        rank_main(*sys.argv[2:])
+    else:
+        for number_of_ranks in map(int, sys.argv[2:] or range(1, 6)):
+            job(sys.argv[1], number_of_ranks)
