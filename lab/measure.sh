@@ -16,7 +16,8 @@
 #                                           job's totals, are said last. MTU (1500): of the links.
 #
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
-# (212992 is all that a stock kernel gives to who has no privileges). TALLY_BUILD is the build (default
+# (212992 is all that a stock kernel gives to who has no privileges). COLLECTIVE (allreduce): what rate runs, as
+# broadcast or allgather. TALLY_BUILD is the build (default
 # build/release). ITERS (3): operations of rate; DTYPE (float32): their types, as float16,float32. SEED: of loss and
 # latency. Rank 0's table or JSON (JSON=1) goes to stdout. The hub is not shaped: a switch, not a host with one
 # worker's link.
@@ -52,7 +53,7 @@ bench() {
 	shift
 	for ((rank = 0; rank < count; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$count TALLY_JOB=measure TALLY_AGGREGATOR=$aggregator \
-			"$HERE/lab.sh" exec "$rank" "${as[@]}" "$TALLY_BUILD/tools/tally" bench allreduce "$@" \
+			"$HERE/lab.sh" exec "$rank" "${as[@]}" "$TALLY_BUILD/tools/tally" bench "${COLLECTIVE:-allreduce}" "$@" \
 			${JSON:+--json} >"$scratch/out.$rank" 2>"$scratch/err.$rank" &
 		pids+=($!)
 	done

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench.c - tally bench: times allreduces and verifies every result. Operations run in batches: make the
+ * bench.c - tally bench: times operations and verifies every result. Operations run in batches: make the
  * data of as many as fit into a few MB, barrier, run and time them back to back, then check them all. So
  * making and checking, which take longer than small operations, never lie between two of them.
  */
@@ -147,15 +147,14 @@ static void batch_add(struct bench *bench, uint64_t count, int dtype)
 
 static int op_start(struct bench *bench, struct op *op, struct tally_work **work)
 {
-	int sum = op->data.is_avg ? TALLY_AVG : TALLY_SUM;
+	enum bench_kind kind = bench->options.kind;
 	const char *send = bench->send + op->offset;
 	char *recv = bench->recv + op->offset;
 
 	op->begin_ns = clock_ns();
 	if (work)
-		return tally_iallreduce(send, recv, op->data.count, op->data.dtype, sum,
-					bench->comm, NULL, work);
-	return tally_allreduce(send, recv, op->data.count, op->data.dtype, sum, bench->comm);
+		return collective_start(kind, &op->data, send, recv, bench->comm, work);
+	return collective_run(kind, &op->data, send, recv, bench->comm);
 }
 
 static int batch_blocking(struct bench *bench)
@@ -216,7 +215,7 @@ static int batch_time(struct bench *bench, bool is_timed)
 	begin_ns = clock_ns();
 	result = bench->options.inflight > 1 ? batch_inflight(bench) : batch_blocking(bench);
 	if (result)
-		return failed(bench, "allreduce", result);
+		return failed(bench, bench_kinds[bench->options.kind], result);
 	if (!is_timed)
 		return TALLY_OK;
 	bench->count.timed_ns += clock_ns() - begin_ns;
@@ -234,7 +233,8 @@ static int op_check(struct bench *bench, const struct op *op)
 {
 	struct data_verdict verdict;
 
-	if (!data_verify(&op->data, bench->report.stats.lanes, bench->recv + op->offset, &verdict))
+	if (!collective_verify(bench->options.kind, &op->data, bench->report.stats.lanes,
+			       bench->recv + op->offset, bench->comm, &verdict))
 		return failed(bench, "verification", TALLY_ERR_NO_MEMORY);
 	if (verdict.wrong && !bench->count.elements_wrong)
 		fprintf(stderr,

@@ -8,10 +8,24 @@
 #include <stdint.h>
 
 #include "tally.h"
+#include "tools/bench_data.h"
 
 enum { BENCH_SIZES_MAX = 256, BENCH_DTYPES_MAX = 10 };
 
+enum bench_kind {
+	BENCH_ALLREDUCE,
+	BENCH_REDUCE,
+	BENCH_BROADCAST,
+	BENCH_ALLGATHER,
+	BENCH_REDUCE_SCATTER,
+	BENCH_GATHER,
+	BENCH_SCATTER,
+	BENCH_ALLTOALL,
+};
+extern const char *const bench_kinds[]; /* their names, then NULL */
+
 struct bench_options {
+	enum bench_kind kind;
 	uint64_t elements[BENCH_SIZES_MAX];
 	uint32_t sizes;
 	uint64_t random_count, random_min, random_max; /* instead, if random_count */
@@ -75,5 +89,14 @@ void report_progress(struct bench_report *report, const char *what, uint64_t cou
 void report_progress_end(struct bench_report *report);
 
 const char *bench_dtype_name(int dtype);
+
+/* bench_collective.c: the operation, waited for or not; and whether what came is right, which all ranks ask alike. False:
+ * no memory, or its own operation failed. */
+int collective_run(enum bench_kind kind, const struct data_op *op, const void *send, void *recv,
+		   struct tally_comm *comm);
+int collective_start(enum bench_kind kind, const struct data_op *op, const void *send, void *recv,
+		     struct tally_comm *comm, struct tally_work **work);
+bool collective_verify(enum bench_kind kind, const struct data_op *op, uint32_t lanes,
+		       const void *result, struct tally_comm *comm, struct data_verdict *verdict);
 
 #endif

@@ -21,9 +21,11 @@ enum {
 };
 
 static const char help[] =
-	"tally bench - measure allreduce, every result verified\n"
+	"tally bench - measure allreduce and its kin, every result verified\n"
 	"\n"
 	"usage: tally bench allreduce [OPTION...]\n"
+	"       tally bench reduce|broadcast|allgather|reduce_scatter|gather|scatter|alltoall\n"
+	"                                         the root is rank 0; --elements are of all parts\n"
 	"\n"
 	"  tally run -n 4 -- tally bench allreduce                 4 ranks here, no aggregator "
 	"needed\n"
@@ -58,7 +60,8 @@ static const char help[] =
 	"\n"
 	"TAT: from the call to the result, slowest rank. algbw: bytes of the tensor per second; "
 	"busbw:\n"
-	"algbw times 2(n-1)/n, to compare with nccl-tests. goodput: tensor bits that each rank "
+	"algbw times 2(n-1)/n (of an allreduce), to compare with nccl-tests. goodput: tensor bits "
+	"that each rank "
 	"sends,\n"
 	"and gets, per second. wire: tensor bytes in the UDP payload sent. resent, probes, rounds: "
 	"all\n"
@@ -265,10 +268,17 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 	if (status)
 		return status;
 	if (!line.words)
-		return refuse("OPERATION", "missing: give allreduce");
-	if (strcmp(line.word[0], "allreduce") != 0)
-		return refuse(line.word[0], "no such operation: give allreduce");
+		return refuse("OPERATION", "missing: give allreduce, or another of --help");
 	if (line.words > 1)
 		return refuse(line.word[1], "one operation is enough");
+	while (bench_kinds[options->kind] && strcmp(line.word[0], bench_kinds[options->kind]) != 0)
+		options->kind++;
+	if (!bench_kinds[options->kind])
+		return refuse(line.word[0],
+			      "no such operation: give allreduce, or another of --help");
+	if (options->latency_slots && options->kind != BENCH_ALLREDUCE)
+		return refuse("--latency-slots", "latency mode has allreduce");
+	if (options->is_in_place && options->kind > BENCH_BROADCAST)
+		return refuse("--in-place", "for allreduce, reduce and broadcast");
 	return OPT_GO_ON;
 }

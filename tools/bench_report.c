@@ -60,8 +60,8 @@ void report_open(struct bench_report *report)
 		return;
 	cpu_model(cpu, sizeof(cpu));
 	kernel_release(kernel, sizeof(kernel));
-	printf("# tally %s bench allreduce %s, %u ranks, %s, seed %" PRIu64 "\n",
-	       tally_get_version_text(), options->is_avg ? "avg" : "sum", report->ranks,
+	printf("# tally %s bench %s %s, %u ranks, %s, seed %" PRIu64 "\n", tally_get_version_text(),
+	       bench_kinds[options->kind], options->is_avg ? "avg" : "sum", report->ranks,
 	       options->is_checked ? "verified" : "not verified", options->seed);
 	if (options->latency_slots)
 		printf("# latency mode\n");
@@ -89,6 +89,14 @@ struct rates {
 	double elements_per_s, algbw, busbw, wire;
 };
 
+/* As nccl-tests has it: the share of the bytes that must pass through the busiest link. */
+static double busbw_share(enum bench_kind kind, double n)
+{
+	if (kind == BENCH_ALLREDUCE)
+		return 2 * (n - 1) / n;
+	return kind <= BENCH_BROADCAST ? 1 : (n - 1) / n;
+}
+
 static struct rates rates_of(const struct bench_report *report, const struct bench_row *row)
 {
 	struct rates rates;
@@ -98,7 +106,7 @@ static struct rates rates_of(const struct bench_report *report, const struct ben
 	rates.elements_per_s =
 		ratio((double)row->all.elements / n, (double)row->all.timed_ns / 1e9);
 	rates.algbw = rates.elements_per_s * (double)data_bytes(row->dtype) / 1e9;
-	rates.busbw = rates.algbw * 2 * (n - 1) / n;
+	rates.busbw = rates.algbw * busbw_share(report->options->kind, n);
 	rates.wire = ratio((double)(row->all.elements * data_bytes(row->dtype)),
 			   (double)row->all.bytes_out);
 	return rates;
@@ -118,9 +126,10 @@ static void json_row(const struct bench_report *report, const struct bench_row *
 
 	cpu_model(cpu, sizeof(cpu));
 	kernel_release(kernel, sizeof(kernel));
-	printf("{\"command\":\"bench allreduce\",\"version\":\"%s\",\"ranks\":%u,\"op\":\"%s\","
+	printf("{\"command\":\"bench %s\",\"version\":\"%s\",\"ranks\":%u,\"op\":\"%s\","
 	       "\"dtype\":\"%s\",",
-	       tally_get_version_text(), report->ranks, options->is_avg ? "avg" : "sum",
+	       bench_kinds[options->kind], tally_get_version_text(), report->ranks,
+	       options->is_avg ? "avg" : "sum",
 	       row->is_random && options->dtypes_count > 1 ? "both" : bench_dtype_name(row->dtype));
 	if (row->is_random)
 		printf("\"elements_min\":%" PRIu64 ",\"elements_max\":%" PRIu64 ",\"wall_s\":%.6f,",
@@ -157,10 +166,10 @@ static void random_row(const struct bench_report *report, const struct bench_row
 	const struct bench_options *options = report->options;
 	const struct bench_count *all = &row->all;
 
-	printf("%" PRIu64 " allreduces of %" PRIu64 " to %" PRIu64 " elements, %" PRIu64
-	       " in all: %.3f s in allreduce, %.3f s with making and checking data\n",
-	       all->operations / report->ranks, options->random_min, options->random_max,
-	       all->elements / report->ranks, (double)all->timed_ns / 1e9,
+	printf("%" PRIu64 " operations (%s) of %" PRIu64 " to %" PRIu64 " elements, %" PRIu64
+	       " in all: %.3f s in them, %.3f s with making and checking data\n",
+	       all->operations / report->ranks, bench_kinds[options->kind], options->random_min,
+	       options->random_max, all->elements / report->ranks, (double)all->timed_ns / 1e9,
 	       (double)row->wall_ns / 1e9);
 	printf("resent %" PRIu64 ", probes %" PRIu64 ", exponent rounds %" PRIu64
 	       ", cpu %.3f s, verified %s\n",

@@ -54,7 +54,7 @@ bench() {
 	shift 3
 	[[ "$*" != *--random-sizes* && "$*" != *--iters* ]] || few=()
 	if ! timeout "$limit" "$build/tools/tally" run -n 4 --no-prefix --aggregator "$address" -- \
-		"$build/tools/tally" bench allreduce "${few[@]}" "$@" >"$tmp/$name" 2>"$tmp/$name.err"; then
+		"$build/tools/tally" bench "${collective:-allreduce}" "${few[@]}" "$@" >"$tmp/$name" 2>"$tmp/$name.err"; then
 		fail "$name: $(tail -3 "$tmp/$name.err" | tr '\n' ' ')"
 		return 1
 	fi
@@ -110,6 +110,11 @@ if daemon_start "$any"; then
 fi
 bench local "$rows" local --elements "$elements"
 bench avg-in-place 2 local --elements 70000 --op avg --in-place
+for collective in reduce broadcast allgather reduce_scatter gather scatter alltoall; do
+	bench "$collective" 6 local --elements 3,1441,100001 --dtype float32,int8
+	grep -q "^# tally .* bench $collective " "$tmp/$collective" || fail "$collective: another operation"
+done
+collective=
 bench inflight-8 4 local --elements 1000,70000 --inflight 8 --iters 40
 
 # What cannot be is named, soon.
