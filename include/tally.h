@@ -80,8 +80,21 @@ enum tally_dtype {
 	TALLY_BFLOAT16 = 9
 };
 
-/* The numbers of nccl.h. This version has no product, and min and max of types of up to 32 bits only. */
-enum tally_op { TALLY_SUM = 0, TALLY_PROD = 1, TALLY_MAX = 2, TALLY_MIN = 3, TALLY_AVG = 4 };
+/* The first five have the numbers of nccl.h. The others are for integers: bits, and truth values (not 0 is true, the
+ * result is 0 or 1). */
+enum tally_op {
+	TALLY_SUM = 0,
+	TALLY_PROD = 1,
+	TALLY_MAX = 2,
+	TALLY_MIN = 3,
+	TALLY_AVG = 4,
+	TALLY_BAND = 5,
+	TALLY_BOR = 6,
+	TALLY_BXOR = 7,
+	TALLY_LAND = 8,
+	TALLY_LOR = 9,
+	TALLY_LXOR = 10
+};
 
 struct tally_comm; /* a communicator: one rank's membership of one job */
 struct tally_work; /* an operation in flight */
@@ -289,6 +302,11 @@ struct tally_op_options {
  * Integers are exact. Sums that do not fit the type saturate and are counted (tally_stats); avg truncates toward
  * zero. min and max of floats: a NaN of any rank is the result, and -0 is less than +0.
  *
+ * prod, min and max of 64 bits, and the operations on bits and truth values are not summed on the way: each rank gathers
+ * what all ranks bring, and works the result out. So they take N times the bytes, and as much memory until they are
+ * complete. A line at INFO says so once; tally_stats.gathered counts them. A product of integers is modulo 2^bits. One of
+ * floats is worked out as float64, in the order of the ranks, and rounded to its type once.
+ *
  * Sums of floats that fit one packet are exact, rounded once: with 360 lanes and 2 to 8 ranks up to 36 elements of
  * float32 or bfloat16, 180 of float16, 4 of float64. Others, with E the largest exponent (as float32 or
  * float64 has it) in the packet over all ranks, N ranks and c = ceil(log2 N):
@@ -304,7 +322,7 @@ struct tally_op_options {
  * 360 lanes by default (tally_stats.lanes; the aggregators and the MTU decide), and is
  * cut from the vector's beginning. A lane has an element of 8 or 32 bits, or two of 16; an element of 64 bits
  * takes 2 to 5 lanes. The bits do not depend on order, time, losses, window, slots or shards. With one rank
- * (N = 1) the result is the element itself, bit for bit.
+ * (N = 1) the result is the element itself, bit for bit, but for truth values.
  *
  * TALLY_ERR_ARGUMENT names the argument; TALLY_ERR_UNSUPPORTED names the type or op. TALLY_ERR_MISMATCH:
  * another rank called another operation; the text names it and both calls. TALLY_ERR_REMOTE. */
@@ -462,11 +480,13 @@ struct tally_stats {
 	uint32_t shards;      /* aggregator threads that share the work */
 	uint32_t slots;       /* of each shard */
 	uint32_t run;         /* consecutive packets that travel together */
+	uint64_t
+		gathered; /* complete operations that each rank has worked out by itself: prod, bits, ... */
 };
 #define TALLY_STATS_INIT                                                                          \
 	{                                                                                         \
 		sizeof(struct tally_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0                                                                   \
+			0, 0, 0, 0                                                                \
 	}
 
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since

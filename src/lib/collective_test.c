@@ -39,12 +39,13 @@ static void collective__refuses_what_is_wrong_and_goes_on(void **state)
 		"tally_broadcast: root 2 is not a rank of this communicator, which has 2");
 	refused(tally_reduce(in, out, COUNT, TALLY_INT32, TALLY_SUM, 7, comm), TALLY_ERR_ARGUMENT,
 		"tally_reduce: root 7 is not a rank");
-	refused(tally_reduce(in, out, COUNT, TALLY_INT32, TALLY_PROD, 0, comm),
-		TALLY_ERR_UNSUPPORTED, "tally_reduce: op prod");
+	refused(tally_reduce(in, out, COUNT, TALLY_FLOAT16, TALLY_BAND, 0, comm),
+		TALLY_ERR_UNSUPPORTED,
+		"tally_reduce: op band of float16: bits and truth values are for integers");
 	refused(tally_allgather(in, out, COUNT, 10, comm), TALLY_ERR_ARGUMENT,
 		"tally_allgather: dtype 10: no such type");
-	refused(tally_reduce_scatter(in, out, COUNT, TALLY_INT64, TALLY_MAX, comm),
-		TALLY_ERR_UNSUPPORTED, "tally_reduce_scatter: op max of int64");
+	refused(tally_reduce_scatter(in, out, COUNT, TALLY_FLOAT64, TALLY_LXOR, comm),
+		TALLY_ERR_UNSUPPORTED, "tally_reduce_scatter: op lxor of float64");
 	refused(tally_allgather(NULL, out, COUNT, TALLY_INT32, comm), TALLY_ERR_ARGUMENT,
 		"tally_allgather: send is NULL, count 6");
 	refused(tally_allgather(in, NULL, COUNT, TALLY_INT32, comm), TALLY_ERR_ARGUMENT,

@@ -7,7 +7,7 @@
  * which also serves all control connections (background.h).
  *
  * The files of lib stand in layers. None needs one that is named behind it here, as the linker sees it:
- *     process     config report version interface bootstrap* config_bootstrap identity present wake lent timeline
+ *     process     config report version interface bootstrap* config_bootstrap identity present wake lent fold timeline
  *     state       local work comm_state group stray paths, and what drives: progress
  *     membership  seat membership_do late membership background
  *     calls       operation collective handle fuse dump
@@ -22,6 +22,7 @@
 #include "core/job/control.h"
 #include "dataplane/endpoint.h"
 #include "lib/bootstrap.h"
+#include "lib/fold.h"
 #include "lib/lent.h"
 #include "lib/report.h"
 #include "lib/timeline.h"
@@ -63,6 +64,7 @@ struct tally_work {
 		ends; /* R-WK-13: of `parts` parts, this rank has `mine`; NULL, &end, or allocated */
 	uint64_t end;
 	uint32_t parts, mine;
+	struct fold *fold; /* NULL, or it is gathered, and `segments` are where the result goes */
 	struct tally_buffer
 		called; /* as the caller said it: a blocking call that was interrupted comes again with it */
 	uint64_t first_ns;          /* its first packet was built; 0: not yet, or nobody asks */
@@ -144,7 +146,8 @@ struct tally_comm {
 	} waiting[MAP_STREAMS]; /* outstanding ones that the endpoint has no room for */
 	uint64_t next_number;   /* of the next operation */
 	uint64_t last_complete; /* 1 + the last complete number; 0: none */
-	uint64_t completed, elements;
+	uint64_t completed, elements, folded;
+	bool has_told_fold; /* that operations are gathered */
 	uint32_t lanes, shards, slots, run;
 	struct control_member *members; /* of START: all ranks; NULL before it */
 	atomic_ullong deadline_ns;      /* the first of all outstanding works'; UINT64_MAX: none */
@@ -181,8 +184,18 @@ struct tally_work *work_get(struct tally_comm *comm); /* NULL: out of memory */
 bool work_segments(struct tally_work *work, size_t count);
 /* The same for the ends of so many parts. */
 bool work_parts(struct tally_work *work, uint32_t parts);
-/* Which numbers travel: LANES_COPY if nothing is added up. */
-enum lanes_op work_lanes_op(const struct control_op *op);
+/* What travels: an allgather in place of what lanes cannot do. */
+struct work_way {
+	enum lanes_op op; /* LANES_COPY if nothing is added up */
+	uint64_t count;
+	const struct endpoint_segment *segments;
+	uint32_t segments_count;
+	const uint64_t *ends;
+	uint32_t parts, mine;
+};
+struct work_way work_way(const struct tally_work *work);
+/* A sum that lanes cannot do, whose segments are known, becomes one that is gathered. False: out of memory. */
+bool work_fold(struct tally_comm *comm, struct tally_work *work);
 /* One that never entered: nobody has its handle. */
 void work_drop(struct tally_comm *comm, struct tally_work *work);
 /* Its buffers are the caller's again. */

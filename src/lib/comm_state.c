@@ -187,6 +187,7 @@ static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
 		.shards = comm->shards,
 		.slots = comm->slots,
 		.run = comm->run,
+		.gathered = comm->folded,
 	};
 	comm_unlock(comm);
 }

@@ -162,7 +162,7 @@ static json_t *stats_json(struct tally_comm *comm)
 	STAT(packets_resent), STAT(results_ignored), STAT(probes), STAT(exponent_rounds);
 	STAT(detail_rounds), STAT(chunks_express), STAT(chunks_bulk), STAT(saturated);
 	STAT(bytes_out), STAT(bytes_in), STAT(packets_bad), STAT(window), STAT(srtt_us);
-	STAT(lanes), STAT(shards), STAT(slots), STAT(run);
+	STAT(lanes), STAT(shards), STAT(slots), STAT(run), STAT(gathered);
 #undef STAT
 	return stats;
 }

@@ -23,6 +23,12 @@ static bool is_sum(enum control_op_kind kind)
 	       kind == CONTROL_OP_REDUCE_SCATTER;
 }
 
+static bool can_sum(int dtype, int op)
+{
+	return (op <= TALLY_AVG && lanes_can((enum lanes_type)dtype, (enum lanes_op)op)) ||
+	       fold_can(dtype, op);
+}
+
 static int type_check(const struct report_who *who, const struct request *request)
 {
 	if (request->dtype < TALLY_INT8 || request->dtype > TALLY_BFLOAT16)
@@ -30,17 +36,12 @@ static int type_check(const struct report_who *who, const struct request *reques
 				    request->call, request->dtype);
 	if (!is_sum(request->kind))
 		return TALLY_OK;
-	if (request->op < TALLY_SUM || request->op > TALLY_AVG)
+	if (request->op < TALLY_SUM || request->op > TALLY_LXOR)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: op %d: no such operation",
 				    request->call, request->op);
-	if (request->op == TALLY_PROD)
+	if (!can_sum(request->dtype, request->op))
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: op prod: this version has sum, avg, min and max",
-				    request->call);
-	if (!lanes_can((enum lanes_type)request->dtype, (enum lanes_op)request->op))
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: op %s of %s: this version has min and max of types of up "
-				    "to 32 bits",
+				    "%s: op %s of %s: bits and truth values are for integers",
 				    request->call, report_ops[request->op],
 				    report_dtypes[request->dtype]);
 	return TALLY_OK;
@@ -355,10 +356,11 @@ static int state_check(struct tally_comm *comm, const char *call)
 static bool lanes_of(const struct tally_comm *comm, const struct tally_work *work,
 		     struct lanes *lanes)
 {
+	const struct work_way way = work_way(work);
 	const struct lanes_call call = { (enum lanes_type)(work->op.type & LANES_TYPE_MASK),
-					 work_lanes_op(&work->op),
+					 way.op,
 					 (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
-					 work->op.count,
+					 way.count,
 					 comm->who.size,
 					 comm->lanes };
 
@@ -374,7 +376,7 @@ static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work
 		return MAP_EXPRESS;
 	if (work->stream == TALLY_STREAM_AUTO && lanes_of(comm, work, &lanes))
 		return worker_stream_of(endpoint_worker(comm->endpoint), lanes.shape,
-					work->op.count);
+					work_way(work).count);
 	return work->stream == TALLY_STREAM_EXPRESS ? MAP_EXPRESS : MAP_BULK;
 }
 
@@ -401,14 +403,20 @@ static int latency_check(const struct tally_comm *comm, const struct tally_work 
 	return TALLY_OK;
 }
 
-/* What this job cannot do. */
-static int lanes_check(const struct tally_comm *comm, const struct tally_work *work,
-		       const char *call)
+/* How it travels; or what this job cannot do. */
+static int lanes_check(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
 	struct lanes lanes;
 
 	if (comm->latency_slots)
 		return latency_check(comm, work, call);
+	if (is_sum(work->op.kind) && !work_fold(comm, work))
+		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
+				    "%s: out of memory: op %s of %s gathers %llu elements of each "
+				    "of %u ranks",
+				    call, report_ops[work->op.op],
+				    report_dtypes[work->op.type & LANES_TYPE_MASK],
+				    (unsigned long long)work->op.count, comm->who.size);
 	if (lanes_of(comm, work, &lanes))
 		return TALLY_OK;
 	if (work->op.type >> LANES_FORM_SHIFT == LANES_HALF)

@@ -60,7 +60,7 @@ bool work_parts(struct tally_work *work, uint32_t parts)
 	return work->ends;
 }
 
-enum lanes_op work_lanes_op(const struct control_op *op)
+static enum lanes_op lanes_op_of(const struct control_op *op)
 {
 	switch (op->kind) {
 	case CONTROL_OP_BROADCAST:
@@ -72,6 +72,44 @@ enum lanes_op work_lanes_op(const struct control_op *op)
 	default:
 		return (enum lanes_op)op->op;
 	}
+}
+
+struct work_way work_way(const struct tally_work *work)
+{
+	const struct fold *fold = work->fold;
+
+	if (fold)
+		return (struct work_way){ .op = LANES_COPY,
+					  .count = fold->ranks * fold->count,
+					  .segments = fold->segments,
+					  .segments_count = fold->segments_count,
+					  .ends = fold->ends,
+					  .parts = fold->ranks,
+					  .mine = work->comm->who.rank };
+	return (struct work_way){ .op = lanes_op_of(&work->op),
+				  .count = work->op.count,
+				  .segments = work->segments,
+				  .segments_count = work->segments_count,
+				  .ends = work->ends,
+				  .parts = work->parts,
+				  .mine = work->mine };
+}
+
+bool work_fold(struct tally_comm *comm, struct tally_work *work)
+{
+	int dtype = (int)(work->op.type & LANES_TYPE_MASK), op = (int)work->op.op;
+
+	if (op <= TALLY_AVG && lanes_can((enum lanes_type)dtype, (enum lanes_op)op))
+		return true;
+	if (!comm->has_told_fold)
+		report_log(&comm->who, TALLY_LOG_INFO,
+			   "%s of %s is not summed on the way: each rank gathers what all ranks "
+			   "bring, and works it out. tally_stats.gathered counts such operations",
+			   report_ops[op], report_dtypes[dtype]);
+	comm->has_told_fold = true;
+	work->fold = fold_new(dtype, work->op.count, comm->who.size, comm->who.rank, work->segments,
+			      work->segments_count);
+	return work->fold;
 }
 
 static void segments_free(struct tally_work *work)
@@ -125,8 +163,9 @@ void work_rest(struct tally_comm *comm, struct tally_work *work)
 static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 {
 	/* What this rank does not have, or does not want, is said by segments alone. */
-	bool is_whole = work->op.kind == CONTROL_OP_ALLREDUCE ||
-			work->op.kind == CONTROL_OP_BARRIER;
+	bool is_whole = !work->fold && (work->op.kind == CONTROL_OP_ALLREDUCE ||
+					work->op.kind == CONTROL_OP_BARRIER);
+	const struct work_way way = work_way(work);
 	const struct endpoint_op op = {
 		.descriptor = { .number = work->op.number,
 				.kind = work->op.kind,
@@ -135,16 +174,16 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 				.root = work->op.root,
 				.count = work->op.count,
 				.name = work->op.name },
-		.source = work->segments_count ? work->segments[0].source : NULL,
-		.destination = work->segments_count ? work->segments[0].destination : NULL,
-		.segments = work->segments,
-		.segments_count = work->segments_count > 1 || !is_whole ? work->segments_count : 0,
-		.count = work->op.count,
-		.ends = work->ends,
-		.parts = work->parts,
-		.mine = work->mine,
+		.source = way.segments_count ? way.segments[0].source : NULL,
+		.destination = way.segments_count ? way.segments[0].destination : NULL,
+		.segments = way.segments,
+		.segments_count = way.segments_count > 1 || !is_whole ? way.segments_count : 0,
+		.count = way.count,
+		.ends = way.ends,
+		.parts = way.parts,
+		.mine = way.mine,
 		.type = (enum lanes_type)(work->op.type & LANES_TYPE_MASK),
-		.op = work_lanes_op(&work->op),
+		.op = way.op,
 		.form = (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
 		.stream = (int)work->op.stream,
 		.cookie = (uintptr_t)work,
@@ -227,6 +266,11 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 	if (atomic_load(&work->state) == WORK_WAITING)
 		comm->waiting[work->op.stream].first = work->next_waiting;
 	work_remove(&comm->outstanding, work);
+	if (work->fold && result == TALLY_OK) {
+		fold_run(work->fold, (int)(work->op.type & LANES_TYPE_MASK), (int)work->op.op,
+			 work->segments, work->segments_count);
+		comm->folded++;
+	}
 	work_unlend(comm, work);
 	if (comm->timeline)
 		timeline_note(comm, work, result);

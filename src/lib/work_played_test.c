@@ -17,19 +17,24 @@ static void describe__says_kind_count_type_and_operation(void **state)
 		"int8",   "uint8",   "int32",   "uint32",  "int64",
 		"uint64", "float16", "float32", "float64", "bfloat16"
 	};
-	static const char *const ops[] = { "sum", "prod", "max", "min", "avg" };
+	static const char *const ops[] = { "sum", "prod", "max",  "min", "avg", "band",
+					   "bor", "bxor", "land", "lor", "lxor" };
 	struct control_op op = { .kind = CONTROL_OP_ALLREDUCE, .count = 7 };
 	char text[96], wanted[96];
 
 	(void)state;
 	for (op.type = 0; op.type < 10; op.type++)
-		for (op.op = 0; op.op < 5; op.op++) {
+		for (op.op = 0; op.op < 11; op.op++) {
 			snprintf(wanted, sizeof(wanted), "allreduce of 7 %s, %s", types[op.type],
 				 ops[op.op]);
 			assert_string_equal(report_op(&op, text), wanted);
 		}
 	op.kind = CONTROL_OP_BARRIER;
 	assert_string_equal(report_op(&op, text), "barrier");
+	op = (struct control_op){ .kind = CONTROL_OP_REDUCE_SCATTER, .count = 7 };
+	assert_string_equal(report_op(&op, text), "reduce_scatter of 7 int8, sum");
+	op = (struct control_op){ .kind = CONTROL_OP_ALLTOALL, .count = 7, .type = 8 };
+	assert_string_equal(report_op(&op, text), "alltoall of 7 float64");
 }
 
 static void submit__hands_the_endpoint_what_the_call_has_said(void **state)

@@ -170,7 +170,7 @@ static struct control_op op_of(uint32_t program, uint64_t number)
 	rng_init(&rng, admission_now.walk, number);
 	op.kind = rng_below(&rng, 11);
 	op.type = rng_below(&rng, 12);
-	op.op = rng_below(&rng, 7);
+	op.op = rng_below(&rng, 13);
 	op.root = rng_below(&rng, 2) * rng_u32(&rng);
 	rng_init(&rng, program + 8 * admission_now.walk, number);
 	if (!program || (is_plot ? number != admission_now.plot_number

@@ -19,7 +19,7 @@ KINDS = ("allreduce", "barrier", "reduce", "broadcast", "allgather", "reduce_sca
          "scatter", "alltoall")
 SIZES = 2**31  # R-MAP-6
 TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16")
-OPS = ("sum", "prod", "max", "min", "avg")
+OPS = ("sum", "prod", "max", "min", "avg", "band", "bor", "bxor", "land", "lor", "lxor")
 MISFITS = ("?", "another version", "no packet for an aggregator", "a number of lanes that there is not",
            "another length than they say", "flags that there are not", "a slot that there is not",
            "more lanes than agreed", "another tag, round or number of lanes than the others'",
@@ -62,7 +62,7 @@ def call(op):
     if op.kind != 1:
         text += f" of {op.count} " + type_of(op.type)
     if op.kind in (0, 2, 5):
-        text += ", " + (OPS[op.op] if op.op < 5 else "?")
+        text += ", " + (OPS[op.op] if op.op < len(OPS) else "?")
     if op.kind == 0 and op.root:
         text += f" in several buffers (list {op.root})"
     elif op.kind > 1 and op.root >= SIZES:

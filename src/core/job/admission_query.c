@@ -26,7 +26,8 @@ static const char *const type_names[] = {
 	"uint64", "float16", "float32", "float64", "bfloat16",
 };
 static const char *const form_names[] = { "", " as halves", " exactly" };
-static const char *const op_names[] = { "sum", "prod", "max", "min", "avg" };
+static const char *const op_names[] = { "sum", "prod", "max",  "min", "avg", "band",
+					"bor", "bxor", "land", "lor", "lxor" };
 enum {
 	TYPES = sizeof(type_names) / sizeof(*type_names),
 	FORMS = sizeof(form_names) / sizeof(*form_names),
