@@ -35,7 +35,7 @@ def cases():
     for kind in KINDS:
         for dtype in range(10):
             for size in SIZES + [LARGE] * (dtype in LARGE_TYPES):
-                ops = every_type.OPS[:2] if ways.size_of(dtype) == 8 else every_type.OPS
+                ops = every_type.OPS + [*every_type.BITS] * (dtype not in every_type.CALM)
                 number += 1
                 is_counted = kind in COUNTED and number % 3 == 0
                 yield Case(number, kind, dtype, ops[number % len(ops)] if kind in IS_SUM else 0, size, number // 2,
@@ -160,6 +160,11 @@ def sums(shape, n, packet):
     if case.kind == REDUCE_SCATTER:
         datas = [b"".join(shape.part(data, r) for r in range(n)) for data in datas]
     count = len(datas[0]) // width
+    if every_type.is_gathered(case.dtype, case.op):
+        for first in chunks_of(count, 360):
+            parts = [data[first * width:(first + 360) * width] for data in datas]
+            yield first * width, every_type.gathered(case.dtype, case.op, parts)
+        return
     way = ways.Lanes(case.dtype, case.op, count, n, packet)
     full = packet // way.shape[1] * way.shape[0]
     for first in chunks_of(count, full):

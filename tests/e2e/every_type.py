@@ -8,6 +8,8 @@ split; from two threads at once, on two communicators. Of the largest size a few
 every element, and on every rank. every_type.py --rank ... is one rank; the first process works out what is right.
 """
 import ctypes
+from fractions import Fraction
+import math
 import os
 import random
 import struct
@@ -22,7 +24,8 @@ import lanes as ways  # noqa: E402
 
 SIZES = [0, 1, 359, 360, 361, 65537]
 PAIRS = [(1, 359), (360, 361)]  # in a group
-OPS = [ways.SUM, ways.AVG, ways.MIN, ways.MAX]
+OPS = [ways.SUM, ways.AVG, ways.MIN, ways.MAX, ways.PROD]
+BITS = {5: "band", 6: "bor", 7: "bxor", 8: "land", 9: "lor", 10: "lxor"}  # of integers
 # Bits of an element that are kept, and that are set: a few binades around 1.
 CALM = {ways.FLOAT16: (0x87FF, 0x3800), ways.FLOAT32: (0x83FFFFFF, 0x3C000000),
         ways.FLOAT64: (0x807FFFFFFFFFFFFF, 0x3F80000000000000), ways.BFLOAT16: (0x83FF, 0x3C00)}
@@ -46,7 +49,7 @@ FLAGS = {ways.FREE: 0, ways.HALF: 2, ways.EXACT: 4}  # of tally.h
 
 def form_of(dtype, op, sizes):
     """How floats of some groups are to travel."""
-    if len(sizes) == 1 or dtype not in CALM or op in (ways.MIN, ways.MAX):
+    if len(sizes) == 1 or dtype not in CALM or op not in (ways.SUM, ways.AVG):
         return ways.FREE
     return ways.HALF if dtype == ways.FLOAT32 and sizes == PAIRS[1] else ways.EXACT if sizes == PAIRS[0] else ways.FREE
 
@@ -54,10 +57,9 @@ def form_of(dtype, op, sizes):
 def cases():
     """(type, operation, sizes): several sizes are a group."""
     for dtype in range(10):
-        for op in OPS:
-            if op in (ways.MIN, ways.MAX) and ways.size_of(dtype) == 8:
-                continue
-            for sizes in [(size,) for size in SIZES] + PAIRS:
+        for op in OPS + [*BITS] * (dtype not in CALM):
+            some = [(size,) for size in SIZES] + PAIRS
+            for sizes in some[1::3] if is_gathered(dtype, op) else some:
                 yield dtype, op, sizes
 
 
@@ -144,6 +146,58 @@ def rank_main(library, job, rank, size, out):
 
 # ---- what is right ----
 
+def is_gathered(dtype, op):
+    """Lanes cannot do it: each rank works it out by itself."""
+    return op in BITS or op == ways.PROD or (op in (ways.MIN, ways.MAX) and ways.size_of(dtype) == 8)
+
+
+def whole(dtype, op, column):
+    """Of integers, in the order of the ranks."""
+    bits = 8 * ways.size_of(dtype)
+    first, *others = column
+    if BITS.get(op, "")[:1] == "l":
+        first = int(first != 0)
+    for x in others:
+        first = {ways.PROD: first * x, ways.MIN: min(first, x), ways.MAX: max(first, x), 5: first & x, 6: first | x,
+                 7: first ^ x, 8: int(first and x != 0), 9: int(first or x != 0), 10: first ^ (x != 0)}[op]
+    return first % 2**bits if ways.RANGES[dtype][0] == 0 else ways.wrap(first, bits)
+
+
+def floating(dtype, op, column):
+    """As float64, rounded once; the bits."""
+    form = ways.FLOATS[dtype]
+    first, *others = (x if isinstance(x, float) else float(x) for x in column)
+    for x in others:
+        if op == ways.PROD:
+            first *= x
+        elif first != first or x != x:
+            first = ways.NAN
+        else:  # -0 is less than +0
+            first = (min if op == ways.MIN else max)(first, x, key=lambda y: (y, math.copysign(1, y)))
+    if first == 0:
+        return (math.copysign(1, first) < 0) << 8 * ways.size_of(dtype) - 1
+    return form.bits(Fraction(first) if abs(first) < ways.INF else first)
+
+
+def signed(form, bits):
+    """A number with the sign of its zero."""
+    number = form.number(bits)
+    return math.copysign(0.0, -1 if bits >> form.fraction + form.exponent else 1) if number == 0 else number
+
+
+def gathered(dtype, op, datas):
+    """Bytes of the result."""
+    if len(datas) == 1 and BITS.get(op, "")[:1] != "l":
+        return datas[0]  # the element itself, bit for bit
+    code = "<" + ways.CODES[dtype]
+    columns = zip(*([bits for bits, in struct.iter_unpack(code, data)] for data in datas))
+    if dtype in CALM:
+        form = ways.FLOATS[dtype]
+        return b"".join(struct.pack(code, floating(dtype, op, [signed(form, bits) for bits in column]))
+                        for column in columns)
+    return b"".join(struct.pack(code, whole(dtype, op, column)) for column in columns)
+
+
 def chunks_of(count, full):
     """Where those begin that are checked."""
     starts = range(0, count, full)
@@ -154,9 +208,14 @@ def right(number, case, ranks, packet):
     """(offset, bytes) of each part that is checked."""
     dtype, op, sizes = case
     count, width = sum(sizes), ways.size_of(dtype)
+    datas = [b"".join(data_of(number * 10 + i, rank, dtype, size) for i, size in enumerate(sizes)) for rank in ranks]
+    if is_gathered(dtype, op):
+        for first in chunks_of(count, 360):
+            part = slice(first * width, (first + 360) * width)
+            yield first * width, gathered(dtype, op, [data[part] for data in datas])
+        return
     way = ways.Lanes(dtype, op, count, len(ranks), packet, form_of(dtype, op, sizes))
     full = packet // way.shape[1] * way.shape[0]
-    datas = [b"".join(data_of(number * 10 + i, rank, dtype, size) for i, size in enumerate(sizes)) for rank in ranks]
     for first in chunks_of(count, full):
         parts = [(1, data[first * width:(first + full) * width]) for data in datas]
         elements = [x for _, part in parts for x in way.elements(part)]
