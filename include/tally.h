@@ -120,6 +120,12 @@ TALLY_API const char *tally_get_last_error(const struct tally_comm *comm);
  * It must not wait in tally, and must not destroy. tally_comm_abort is allowed. */
 typedef int (*tally_interrupted_fn)(void *ctx);
 
+/* Of all operations of a communicator that say neither; ranks must agree. */
+enum tally_flags {
+	TALLY_HALF = 2, /* sums and averages of float32 as TALLY_OP_HALF */
+	TALLY_EXACT = 4 /* sums and averages of floats as TALLY_OP_EXACT */
+};
+
 /* Zero means "choose for me" everywhere. */
 struct tally_options {
 	size_t size;             /* sizeof(struct tally_options): TALLY_OPTIONS_INIT sets it */
@@ -131,7 +137,7 @@ struct tally_options {
 	uint32_t window_packets; /* in flight at most, per shard, for large operations; 0: the
 	                            aggregator's choice */
 	uint32_t poll_count;     /* polls that yield before a wait blocks; 0: 50 */
-	uint32_t flags;          /* none yet: 0 */
+	uint32_t flags;          /* enum tally_flags; 0: none */
 
 	/* A caller built with an older header, whose struct ends here, keeps working. */
 	uint32_t latency_slots;  /* latency mode: slots of the switch, up to 65536; 0: dense mode */

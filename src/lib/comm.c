@@ -54,6 +54,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	comm->window_packets = options->window_packets;
 	comm->interrupted = options->interrupted;
 	comm->interrupted_ctx = options->interrupted_ctx;
+	comm->flags = options->flags;
 	comm->latency_slots = options->latency_slots;
 	comm->latency_window = options->latency_window;
 	if (comm->latency_slots && !comm->latency_window) /* as far as goes without ACKs */
@@ -203,10 +204,20 @@ static int options_take(struct tally_options *mine, const struct tally_options *
 	memcpy(mine, theirs,
 	       theirs->size == sizeof(struct options_0_1_0) ? first_bytes : theirs->size);
 	mine->size = sizeof(*mine);
-	if (mine->flags)
+	if (mine->flags & ~(uint32_t)(TALLY_HALF | TALLY_EXACT))
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->flags 0x%x: this version has none", call,
-				    mine->flags);
+				    "%s: options->flags 0x%x: this version has TALLY_HALF and "
+				    "TALLY_EXACT",
+				    call, mine->flags);
+	if (mine->flags == (TALLY_HALF | TALLY_EXACT))
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "%s: options->flags has TALLY_HALF and TALLY_EXACT: choose one",
+				    call);
+	if (mine->flags && mine->latency_slots)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "%s: options->flags 0x%x is for floats, and latency mode has "
+				    "int32",
+				    call, mine->flags);
 	if (mine->latency_slots > CONTROL_LATENCY_SLOTS_MAX)
 		return report_error(NULL, TALLY_ERR_ARGUMENT,
 				    "%s: options->latency_slots is %u: 65536 are the most", call,

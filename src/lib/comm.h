@@ -99,6 +99,7 @@ struct tally_comm {
 	struct report_who who;
 	struct bootstrap boot;
 	uint32_t poll_count, window_packets;
+	uint32_t flags;                   /* enum tally_flags */
 	tally_interrupted_fn interrupted; /* NULL: waits are not interrupted */
 	void *interrupted_ctx;
 	unsigned epoch;            /* of the process: a forked child has another */

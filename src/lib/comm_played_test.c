@@ -320,8 +320,14 @@ static void options__are_refused_beyond_their_limits(void **state)
 		{ 5, 6, 0, TALLY_ERR_ARGUMENT,
 		  "call: options->latency_window is 6, more than latency_slots, 5" },
 		{ 5, 5, 0, TALLY_OK, NULL },
+		{ 0, 0, TALLY_HALF, TALLY_OK, NULL },
+		{ 0, 0, TALLY_EXACT, TALLY_OK, NULL },
 		{ 5, 0, 0x30, TALLY_ERR_UNSUPPORTED,
-		  "call: options->flags 0x30: this version has none" },
+		  "call: options->flags 0x30: this version has TALLY_HALF and TALLY_EXACT" },
+		{ 0, 0, TALLY_HALF | TALLY_EXACT, TALLY_ERR_ARGUMENT,
+		  "call: options->flags has TALLY_HALF and TALLY_EXACT: choose one" },
+		{ 5, 0, TALLY_EXACT, TALLY_ERR_ARGUMENT,
+		  "call: options->flags 0x4 is for floats, and latency mode has int32" },
 	};
 	struct tally_options theirs = TALLY_OPTIONS_INIT, mine;
 	struct tally_comm *comm;
@@ -476,12 +482,13 @@ static void stats__are_the_endpoints_and_ours(void **state)
 	test.comm.shards = 18;
 	test.comm.slots = 19;
 	test.comm.run = 20;
+	test.comm.folded = 21;
 	assert_int_equal(tally_comm_get_stats(&test.comm, &stats), TALLY_OK);
 	assert_memory_equal(
 		&stats,
 		(&(struct tally_stats){
-			sizeof(stats), 16, 17, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-			360,           18, 19, 20 }),
+			sizeof(stats), 16, 17, 1,  2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+			360,           18, 19, 20, 21 }),
 		sizeof(stats));
 	test.stats.srtt_ns++; /* from half a microsecond on it is one more */
 	stats.size = offsetof(struct tally_stats, lanes);

@@ -254,6 +254,43 @@ static void refusal__of_a_type_or_an_operation_names_it(void **state)
 	assert_int_equal(test.ops_count, 0);
 }
 
+/* The communicator's wish, of what it can mean; an operation's own goes before. */
+static void forms__of_a_communicator_are_those_of_its_float_sums(void **state)
+{
+	static const struct {
+		uint32_t flags, own;
+		int dtype, op;
+		uint32_t form;
+	} cases[] = {
+		{ TALLY_EXACT, 0, TALLY_FLOAT32, TALLY_SUM, LANES_EXACT },
+		{ TALLY_EXACT, 0, TALLY_BFLOAT16, TALLY_AVG, LANES_EXACT },
+		{ TALLY_EXACT, 0, TALLY_FLOAT16, TALLY_AVG, LANES_EXACT },
+		{ TALLY_EXACT, 0, TALLY_UINT64, TALLY_SUM, LANES_FREE },
+		{ TALLY_EXACT, 0, TALLY_FLOAT32, TALLY_MAX, LANES_FREE },
+		{ TALLY_EXACT, TALLY_OP_HALF, TALLY_FLOAT32, TALLY_SUM, LANES_HALF },
+		{ TALLY_HALF, 0, TALLY_FLOAT32, TALLY_AVG, LANES_HALF },
+		{ TALLY_HALF, 0, TALLY_FLOAT64, TALLY_SUM, LANES_FREE },
+		{ TALLY_HALF, 0, TALLY_FLOAT32, TALLY_PROD, LANES_FREE },
+		{ TALLY_HALF, TALLY_OP_EXACT, TALLY_FLOAT32, TALLY_SUM, LANES_EXACT },
+		{ TALLY_HALF, TALLY_OP_MORE, TALLY_FLOAT32, TALLY_SUM, LANES_HALF },
+	};
+	static _Alignas(8) int32_t wide[sizeof(cases) / sizeof(*cases)][2];
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work;
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		test.comm.flags = cases[i].flags;
+		options.flags = cases[i].own;
+		assert_int_equal(tally_iallreduce(wide[i], wide[i], 1, cases[i].dtype, cases[i].op,
+						  &test.comm, &options, &work),
+				 TALLY_OK);
+		assert_int_equal(test.ops[i].form, cases[i].form);
+		assert_int_equal(test.ops[i].descriptor.type >> 8, cases[i].form);
+	}
+	test.comm.flags = 0;
+}
+
 /* At the limit it is taken. */
 static void refusal__of_a_buffer_names_it(void **state)
 {
@@ -447,6 +484,7 @@ int main(void)
 		TEST(group__of_nothing_starts_nothing),
 		TEST(stream__is_what_the_call_says_or_its_size),
 		TEST(refusal__of_a_type_or_an_operation_names_it),
+		TEST(forms__of_a_communicator_are_those_of_its_float_sums),
 		TEST(refusal__of_a_buffer_names_it),
 		TEST(refusal__of_options_names_them),
 		TEST(refusal__of_latency_mode_names_what_it_has_not),

@@ -238,16 +238,29 @@ static bool buffers_note(struct tally_work *work, const struct request *request)
 	return true;
 }
 
-/* With what it is sent as, which all ranks must say alike. */
-static uint32_t type_of(const struct request *request)
-{
-	uint32_t flags = request->options ? request->options->flags : 0;
-	enum lanes_form form = flags & TALLY_OP_HALF    ? LANES_HALF
-			       : flags & TALLY_OP_EXACT ? LANES_EXACT
-							: LANES_FREE;
+_Static_assert(TALLY_HALF + 0 == TALLY_OP_HALF + 0 && TALLY_EXACT + 0 == TALLY_OP_EXACT + 0,
+	       "one set of bits");
 
-	if (!is_sum(request->kind))
-		form = LANES_FREE;
+/* Does the communicator's wish mean this operation? */
+static bool takes_form(const struct request *request, uint32_t flags)
+{
+	bool is_float = request->dtype >= TALLY_FLOAT16 && request->dtype <= TALLY_BFLOAT16;
+
+	return (request->op == TALLY_SUM || request->op == TALLY_AVG) &&
+	       (flags & TALLY_HALF ? request->dtype == TALLY_FLOAT32 : is_float);
+}
+
+/* With what it is sent as, which all ranks must say alike. */
+static uint32_t type_of(const struct tally_comm *comm, const struct request *request)
+{
+	const uint32_t forms = TALLY_OP_HALF | TALLY_OP_EXACT;
+	uint32_t flags = request->options ? request->options->flags & forms : 0;
+	enum lanes_form form = LANES_FREE;
+
+	if (!flags && takes_form(request, comm->flags))
+		flags = comm->flags;
+	if (flags && is_sum(request->kind))
+		form = flags & TALLY_OP_HALF ? LANES_HALF : LANES_EXACT;
 	return (uint32_t)request->dtype | (uint32_t)form << LANES_FORM_SHIFT;
 }
 
@@ -258,7 +271,7 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 
 	if (work) {
 		work->op = (struct control_op){ .kind = request->kind,
-						.type = type_of(request),
+						.type = type_of(comm, request),
 						.op = (uint32_t)request->op };
 		if (request->n == 1)
 			work->called = request->buffers[0];
@@ -540,7 +553,7 @@ static bool is_same_call(const struct tally_work *work, const struct request *re
 {
 	const struct tally_buffer *buffer = request->buffers, *before = &work->called;
 
-	if (work->op.kind != request->kind || work->op.type != type_of(request) ||
+	if (work->op.kind != request->kind || work->op.type != type_of(work->comm, request) ||
 	    work->op.op != (uint32_t)request->op)
 		return false;
 	if (request->kind == CONTROL_OP_BARRIER)

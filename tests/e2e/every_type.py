@@ -44,12 +44,22 @@ class Options(ctypes.Structure):
                 ("displs", ctypes.c_void_p)]
 
 
+class CommOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("aggregator", ctypes.c_char_p)] + [(name, ctypes.c_uint32) for name in (
+        "local_size init_timeout_s window_packets poll_count flags latency_slots latency_window deadline_ms").split()] + [
+            ("key", ctypes.c_char_p), ("interrupted", ctypes.c_void_p), ("interrupted_ctx", ctypes.c_void_p)]
+
+
 FLAGS = {ways.FREE: 0, ways.HALF: 2, ways.EXACT: 4}  # of tally.h
 
 
-def form_of(dtype, op, sizes):
-    """How floats of some groups are to travel."""
-    if len(sizes) == 1 or dtype not in CALM or op not in (ways.SUM, ways.AVG):
+def form_of(dtype, op, sizes, is_part=False):
+    """How floats of some groups are to travel; those of the parts of a split, if they say nothing, exactly."""
+    if dtype not in CALM or op not in (ways.SUM, ways.AVG):
+        return ways.FREE
+    if is_part and (len(sizes) == 1 or sizes == PAIRS[1] and dtype != ways.FLOAT32):
+        return ways.EXACT
+    if len(sizes) == 1:
         return ways.FREE
     return ways.HALF if dtype == ways.FLOAT32 and sizes == PAIRS[1] else ways.EXACT if sizes == PAIRS[0] else ways.FREE
 
@@ -91,9 +101,9 @@ class Rank:
         if result:
             raise SystemExit(f"rank {self.rank}: {result}: {self.lib.tally_get_last_error(None).decode()}")
 
-    def split(self, color):
-        part = ctypes.c_void_p()
-        self.ok(self.lib.tally_comm_split(self.comm, color, self.rank, None, ctypes.byref(part)))
+    def split(self, color, flags=0):
+        part, options = ctypes.c_void_p(), CommOptions(size=ctypes.sizeof(CommOptions), flags=flags)
+        self.ok(self.lib.tally_comm_split(self.comm, color, self.rank, ctypes.byref(options), ctypes.byref(part)))
         return part
 
     def group(self, comm, buffers, dtype, op):
@@ -130,7 +140,7 @@ class Rank:
 def rank_main(library, job, rank, size, out):
     me = Rank(library, job, int(rank), int(size), out)
     every = list(enumerate(cases()))
-    other, part = me.split(0), me.split(int(rank) % 2)
+    other, part = me.split(0), me.split(int(rank) % 2, FLAGS[ways.EXACT])
     thread = threading.Thread(target=me.run, args=(other, "thread", every[1::2]))
     thread.start()
     me.run(me.comm, "main", every[::2])
@@ -204,7 +214,7 @@ def chunks_of(count, full):
     return starts if count < 1000 else sorted({starts[0], starts[len(starts) // 2], starts[-2], starts[-1]})
 
 
-def right(number, case, ranks, packet):
+def right(number, case, ranks, packet, is_part):
     """(offset, bytes) of each part that is checked."""
     dtype, op, sizes = case
     count, width = sum(sizes), ways.size_of(dtype)
@@ -214,7 +224,7 @@ def right(number, case, ranks, packet):
             part = slice(first * width, (first + 360) * width)
             yield first * width, gathered(dtype, op, [data[part] for data in datas])
         return
-    way = ways.Lanes(dtype, op, count, len(ranks), packet, form_of(dtype, op, sizes))
+    way = ways.Lanes(dtype, op, count, len(ranks), packet, form_of(dtype, op, sizes, is_part))
     full = packet // way.shape[1] * way.shape[0]
     for first in chunks_of(count, full):
         parts = [(1, data[first * width:(first + full) * width]) for data in datas]
@@ -229,7 +239,7 @@ def check(out, name, some, ranks, packet):
     at = checked = 0
     for number, case in some:
         width = ways.size_of(case[0])
-        for offset, wanted in right(number, case, ranks, packet):
+        for offset, wanted in right(number, case, ranks, packet, name == "part"):
             checked += len(wanted) // width
             for rank, file in zip(ranks, files):
                 found = file[at + offset:at + offset + len(wanted)]
