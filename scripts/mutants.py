@@ -15,7 +15,6 @@ import hashlib
 import itertools
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -632,16 +631,25 @@ def excuses(mutants):
     return out
 
 
+def lots(mutants, seed):
+    """A number for each, by what it changes and the seed alone: code that stays keeps its mutants in a draw."""
+    seen, out = collections.Counter(), {}
+    for mutant in mutants:
+        what = (mutant.file, mutant.function, mutant.kind, mutant.before, mutant.after)
+        seen[what] += 1
+        out[mutant.number] = hashlib.sha256(repr((seed, what, seen[what])).encode()).hexdigest()
+    return out
+
+
 def draw(mutants, count, seed):
     """`count` of them, of each file as many as its share and LEAST at least, in any order."""
-    files, chance, out = collections.defaultdict(list), random.Random(seed), []
+    files, lot, out = collections.defaultdict(list), lots(mutants, seed), []
     for mutant in mutants:
         files[mutant.file].append(mutant)
     for of_file in files.values():
         share = max(LEAST, round(count * len(of_file) / len(mutants)))
-        out += chance.sample(of_file, min(share, len(of_file)))
-    chance.shuffle(out)
-    return out
+        out += sorted(of_file, key=lambda mutant: lot[mutant.number])[:share]
+    return sorted(out, key=lambda mutant: lot[mutant.number])
 
 
 def show(mutant, reason):
