@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ablate.py - the checks of tests/ablations.txt, taken out of copies of the sources: the environment chooses which,
-ABLATE=NAME. The sources themselves know nothing of it.
+"""ablate.py - the checks of tests/ablations.txt taken out of copies of the sources, and the bugs of tests/plants.txt
+put in: the environment chooses which, ABLATE=NAME. The sources themselves know nothing of it.
 
-  ablate.py                      every change of the table fits, at one place each
-  ablate.py --tree DIR           a copy of all that git knows of, in which any check can be taken out
+  ablate.py                      every change of the tables fits, at one place each
+  ablate.py --tree DIR           a copy of all that git knows of, in which any change can be made
   ablate.py FILE COPY [DEPFILE]  a copy of one source"""
 import os
 import re
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TABLE = os.path.join(TOP, "tests/ablations.txt")
+TABLES = ("tests/ablations.txt", "tests/plants.txt")
 # What a changed copy begins with. The programs for the kernel keep all checks.
 HEAD = """#include <stdbool.h>
 #ifndef ABLATED
@@ -47,16 +47,20 @@ def write(path, text):
             file.write(text)
 
 
+def rows():
+    return "".join(read(os.path.join(TOP, table)) for table in TABLES)
+
+
 def changes():
-    """(name, path, function, words before, words after) of each change of the table."""
+    """(name, path, function, words before, words after) of each change of the tables."""
     name = None
-    for line in read(TABLE).replace("\n\t\t", " ").splitlines():
+    for line in rows().replace("\n\t\t", " ").splitlines():
         if re.match(r"[A-Z]", line):
             name = line.split()[0]
         elif line.startswith("\t"):
             match = re.fullmatch(r"\t(\S+) (\w+): (.+) => (.+)", line)
             if not match:
-                sys.exit(f"tests/ablations.txt: {name}: not FILE FUNCTION: WORDS => WORDS: {line.strip()}")
+                sys.exit(f"{name}: not FILE FUNCTION: WORDS => WORDS: {line.strip()}")
             file, function, old, new = match.groups()
             path = "src/" + file if os.path.exists(os.path.join(TOP, "src", file)) else file
             yield name, path, function, old, "" if new == "(dropped)" else new
@@ -87,7 +91,7 @@ def ablated(path, wanted):
     for name, _, function, old, new in wanted:
         found = list(places(text, function, old))
         if len(found) != 1:
-            bad.append(f"tests/ablations.txt: {name}: {path} {function}: {len(found)} places, not 1: {old}")
+            bad.append(f"{name}: {path} {function}: {len(found)} places, not 1: {old}")
         spans += [(start, end, name, new) for start, end in found]
     if bad:
         sys.exit("\n".join(bad))
@@ -98,7 +102,7 @@ def ablated(path, wanted):
             first, last, name, new = inside.pop(0)
             within = [inside.pop(0) for span in inside[:] if span[1] <= last]
             if any(span[0] < last < span[1] for span in inside):
-                sys.exit(f"tests/ablations.txt: {name}: {path}: its words overlap with another's")
+                sys.exit(f"{name}: {path}: its words overlap with another's")
             out += text[at:first] + chosen(name, woven(first, last, within), new)
             at = last
         return out + text[at:end]
@@ -117,7 +121,7 @@ def tree(top):
     listed = subprocess.run(["bash", "-c", ". scripts/tree.sh && files ."], cwd=TOP, check=True, capture_output=True,
                             text=True).stdout
     paths = [path for path in listed.split("\0") if os.path.isfile(os.path.join(TOP, path))]
-    paths.remove("tests/ablations.txt")  # the copies have no more to be changed
+    paths = [path for path in paths if path not in TABLES]  # the copies have no more to be changed
     table = by_path()
     for path in paths:
         source, copy = os.path.join(TOP, path), os.path.join(top, path)
@@ -137,11 +141,11 @@ def main(arguments):
     if not arguments:
         for path, wanted in by_path().items():
             ablated(path, wanted)
-        names, done = re.findall(r"^[A-Z]\w+", read(TABLE), re.M), [name for name, *_ in changes()]
+        names, done = re.findall(r"^[A-Z]\w+", rows(), re.M), [name for name, *_ in changes()]
         for name in names:
             if names.count(name) != 1 or name not in done:
-                sys.exit(f"tests/ablations.txt: {name}: a second time, or nothing is changed")
-        print(f"{len(names)} checks can be taken out, by {len(done)} changes")
+                sys.exit(f"{name}: a second time, or nothing is changed")
+        print(f"{len(names)} checks can be taken out, or bugs put in, by {len(done)} changes")
     elif arguments[0] == "--help":
         print(__doc__)
     elif arguments[0] == "--tree":
@@ -151,7 +155,8 @@ def main(arguments):
         write(arguments[1], ablated(path, by_path().get(path, [])))
         os.utime(arguments[1])  # it is up to date
         if arguments[2:]:
-            write(arguments[2], f"{arguments[1]}: {TABLE} {os.path.abspath(__file__)}\n")
+            tables = " ".join(os.path.join(TOP, table) for table in TABLES)
+            write(arguments[2], f"{arguments[1]}: {tables} {os.path.abspath(__file__)}\n")
 
 
 main(sys.argv[1:])

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# ablations.sh [NAME...] - take each check of tests/ablations.txt out in turn: a test named in its
-# row must turn red, and so must every claim that tests/failures.txt has for it. First all these tests
-# must pass with nothing taken out.
+# ablations.sh [NAME...] - take each check of tests/ablations.txt out in turn, and put each bug of
+# tests/plants.txt in: a test named in its row must turn red, and so must every claim that
+# tests/failures.txt has for it. First all these tests must pass with nothing changed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-rows=tests/ablations.txt
+rows=(tests/ablations.txt tests/plants.txt)
 failures=tests/failures.txt
 dir=build/ablate
 log=build/ablations.log
@@ -61,8 +61,8 @@ wanted() { # NAME [WANTED...]
 }
 
 for name; do
-	awk -v name="$name" '$1 == name { found = 1 } END { exit !found }' "$rows" && continue
-	echo "no row $name in $rows"
+	awk -v name="$name" '$1 == name { found = 1 } END { exit !found }' "${rows[@]}" && continue
+	echo "no row $name in ${rows[*]}"
 	exit 2
 done
 if ! scripts/setup.sh ablate || ! ninja -C "$dir" >>"$log" 2>&1; then
@@ -72,7 +72,7 @@ fi
 names=() tests=()
 while read -r name its_tests; do
 	wanted "$name" "$@" && names+=("$name") && tests+=("$its_tests")
-done < <(grep '^[A-Z]' "$rows")
+done < <(grep -h '^[A-Z]' "${rows[@]}")
 
 read -ra every <<<"$(printf '%s\n' "${tests[@]}" | tr ' ' '\n' | sort -u | tr '\n' ' ')"
 if [[ $(red '' "${every[@]}") == GREEN ]]; then
