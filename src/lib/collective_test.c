@@ -66,6 +66,12 @@ static void collective__refuses_what_is_wrong_and_goes_on(void **state)
 		"tally_iallgather: work is NULL");
 	refused(tally_ialltoall(in, in, COUNT, TALLY_INT32, comm, NULL, &work), TALLY_ERR_ARGUMENT,
 		"tally_ialltoall: a send buffer overlaps the recv buffer");
+	refused(tally_broadcast(in, in + 1, COUNT, TALLY_INT32, 1, comm), TALLY_ERR_ARGUMENT,
+		"tally_broadcast: a recv buffer overlaps the send buffer");
+	refused(tally_reduce(in + 1, in, COUNT, TALLY_INT32, TALLY_SUM, 1, comm),
+		TALLY_ERR_ARGUMENT, "tally_reduce: a recv buffer overlaps the send buffer");
+	refused(tally_allgather(in + COUNT + 1, in, COUNT, TALLY_INT32, comm), TALLY_ERR_ARGUMENT,
+		"tally_allgather: a recv buffer overlaps the send buffer");
 	assert_int_equal(comm->next_number, 0);
 	seats_do(seats, 2, seat_leave);
 }

@@ -326,6 +326,10 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 	other = to ? lent_find(comm->lent_writes, to, to + bytes) : NULL;
 	if (other)
 		return lent_refuse(comm, work, call, "recv", other, "recv");
+	if (from && from != to) { /* else nobody may read it either */
+		*reads = (struct lent){ .first = from, .end = from + bytes, .owner = work };
+		lent_insert(&comm->lent_reads, reads);
+	}
 	other = to ? lent_find(comm->lent_reads, to, to + bytes) : NULL;
 	if (other)
 		return lent_refuse(comm, work, call, "recv", other, "send");
@@ -333,10 +337,6 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 		*writes = (struct lent){ .first = to, .end = to + bytes, .owner = work };
 		lent_insert(&comm->lent_writes, writes);
 	}
-	if (!from || from == to)
-		return TALLY_OK; /* nobody may read it either */
-	*reads = (struct lent){ .first = from, .end = from + bytes, .owner = work };
-	lent_insert(&comm->lent_reads, reads);
 	return TALLY_OK;
 }
 
