@@ -284,11 +284,14 @@ struct tally_op_options {
 	int stream;           /* enum tally_stream */
 	uint32_t deadline_ms; /* from this call on; 0: the communicator's (tally_options) */
 	uint32_t flags;       /* enum tally_op_flags; 0: none */
+
+	/* A caller built with an older header, whose struct ends here, keeps working. */
+
 	/* gather, allgather, scatter, reduce_scatter: elements of each rank's part, equal on all ranks; read in the
 	 * call only. NULL: all parts are of the call's count. It is counts[this rank] else. */
 	const size_t *counts;
-	const size_t *
-		displs; /* and where they begin in the memory that has all parts; NULL: in order, without gaps */
+	/* And where they begin in the memory that has all parts; NULL: in order, without gaps. */
+	const size_t *displs;
 };
 #define TALLY_OP_OPTIONS_INIT                                                              \
 	{                                                                                  \

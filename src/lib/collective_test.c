@@ -146,6 +146,33 @@ static void collective__takes_no_memory_that_it_does_not_need(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* What lies behind its options is not looked at. */
+static void collective__takes_options_of_an_older_header(void **state)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *works[2];
+	struct seat seats[2] = { 0 };
+	int32_t x[2] = { 5, -7 };
+
+	(void)state;
+	seats_open(seats, 2);
+	options.size = offsetof(struct tally_op_options, counts);
+	options.name = "older";
+	options.counts = options.displs = (const size_t *)(uintptr_t)8;
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_ibroadcast(&x[r], &x[r], 1, TALLY_INT32, 1, seats[r].comm,
+						  &options, &works[r]),
+				 TALLY_OK);
+	assert_string_equal(works[0]->op.name, "older");
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_waitall(1, &works[r], -1), TALLY_OK);
+	assert_int_equal(x[0], -7);
+	options.size++;
+	refused(tally_ibroadcast(x, x, 1, TALLY_INT32, 1, seats[1].comm, &options, &works[1]),
+		TALLY_ERR_ARGUMENT, "tally_ibroadcast: options->size is 33, not 48");
+	seats_do(seats, 2, seat_leave);
+}
+
 static int interrupted_at_once(void *ctx)
 {
 	(void)ctx;
@@ -188,6 +215,7 @@ int main(void)
 		cmocka_unit_test(collective__refuses_what_is_wrong_and_goes_on),
 		cmocka_unit_test(collective__refuses_parts_that_do_not_fit),
 		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
+		cmocka_unit_test(collective__takes_options_of_an_older_header),
 		cmocka_unit_test(collective__that_was_interrupted_is_called_again_as_it_was),
 	};
 

@@ -3,6 +3,7 @@
 #include "lib/operation.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -484,7 +485,20 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 
 /* ---- the calls ---- */
 
-int operation_start(struct tally_comm *comm, const struct request *request, struct tally_work **out)
+/* A caller built with an older header, whose struct ends before `counts`, keeps working. */
+static void options_take(struct request *request, struct tally_op_options *mine)
+{
+	const size_t before_counts = offsetof(struct tally_op_options, counts);
+
+	if (!request->options || request->options->size != before_counts)
+		return;
+	memset(mine, 0, sizeof(*mine));
+	memcpy(mine, request->options, before_counts);
+	mine->size = sizeof(*mine);
+	request->options = mine;
+}
+
+static int start(struct tally_comm *comm, const struct request *request, struct tally_work **out)
 {
 	struct tally_work *work;
 	int result = operation_check(comm, request);
@@ -514,6 +528,15 @@ int operation_start(struct tally_comm *comm, const struct request *request, stru
 	}
 	comm_unlock(comm);
 	return result;
+}
+
+int operation_start(struct tally_comm *comm, const struct request *request, struct tally_work **out)
+{
+	struct tally_op_options options;
+	struct request mine = *request;
+
+	options_take(&mine, &options);
+	return start(comm, &mine, out);
 }
 
 /* ---- blocking calls that were interrupted ---- */
