@@ -162,7 +162,7 @@ struct tally_options {
  * them: a handler appends to a list, and the function returns its length.) A call that returns TALLY_INTERRUPTED has not
  * failed:
  *   tally_wait, tally_waitall      nothing has changed: wait again at any time. (waitall: earlier ones are complete)
- *   tally_allreduce, tally_barrier the operation is in flight, its buffers stay lent. The same call with the same
+ *   allreduce, barrier, reduce ... the operation is in flight, its buffers stay lent. The same call with the same
  *                                  arguments, by the same thread, waits for it again and returns its result. Until then
  *                                  another blocking operation of this thread there is TALLY_ERR_USAGE
  *   tally_comm_finalize            has not ended: call it again

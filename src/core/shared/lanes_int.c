@@ -329,7 +329,7 @@ const struct lanes_way lanes_order = { .pack = order_pack,
 				       .detail = no_detail,
 				       .amend = no_amend };
 
-/* ---- one worker (R-NUM-8) ---- */
+/* ---- bytes as they are (R-NUM-8) ---- */
 
 static uint8_t copy_pack(const struct lanes *lanes, int32_t *lane, const void *source,
 			 uint32_t count, uint32_t exponent)
