@@ -154,6 +154,19 @@ static void config__no_files_are_fine(void **state)
 	assert_false(config.files[CONFIG_ETC].is_there);
 }
 
+static void config__a_file_may_be_empty(void **state)
+{
+	struct places *places = *state;
+	char text[BOOTSTRAP_TEXT_MAX];
+	struct config config;
+
+	file_write(places->etc, "");
+	assert_int_equal(load(&config, places, text), TALLY_OK);
+	assert_string_equal(text, "");
+	assert_true(config.files[CONFIG_ETC].is_there);
+	assert_null(config_get("TALLY_AGGREGATOR", &config));
+}
+
 static void config__without_memory_is_refused(void **state)
 {
 	struct places *places = *state;
@@ -448,6 +461,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			config__the_environment_wins_over_home_and_home_over_etc, setup, teardown),
 		cmocka_unit_test_setup_teardown(config__no_files_are_fine, setup, teardown),
+		cmocka_unit_test_setup_teardown(config__a_file_may_be_empty, setup, teardown),
 		cmocka_unit_test_setup_teardown(config__without_memory_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(config__a_bad_line_is_refused_with_file_and_line,
 						setup, teardown),
