@@ -89,7 +89,6 @@ static void members_settle(struct tally_comm *comm, struct tally_work *members, 
 		struct tally_work *work = members;
 
 		members = work->next;
-		work->next = work->prev = NULL;
 		work_settle(comm, work, result);
 	}
 }

@@ -284,7 +284,6 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 		struct tally_work *member = work->members;
 
 		work->members = member->next;
-		member->next = member->prev = NULL;
 		work_settle(comm, member, result);
 	}
 	work_settle(comm, work, result);
