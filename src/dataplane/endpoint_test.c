@@ -203,6 +203,25 @@ static void endpoint__begins_one_message_while_others_want_it(void **state)
 	net_close(net);
 }
 
+/* A RESULT for each chunk, and nothing is lost: all of them come in, and as many bytes as they have. */
+static void endpoint__counts_the_bytes_that_come(void **state)
+{
+	enum { CHUNKS = 100 };
+	static int32_t data[CHUNKS * LANES];
+	struct net *net = net_open(1, 0, 1);
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, data, CHUNKS * LANES);
+	struct endpoint_stats stats;
+
+	(void)state;
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	assert_true(net_run(net, 1, 60));
+	endpoint_stats(net->endpoints[0], &stats);
+	assert_int_equal(stats.results_in, CHUNKS);
+	assert_int_equal(stats.results_ignored + stats.held_in + stats.need_in, 0);
+	assert_int_equal(stats.bytes_in, CHUNKS * PACKET_BYTES);
+	net_close(net);
+}
+
 /* What finds no room is neither lost nor sent twice, and the endpoint never waits for it. */
 static void endpoint__keeps_what_the_link_has_no_room_for(void **state)
 {
@@ -648,6 +667,7 @@ int main(void)
 		cmocka_unit_test(endpoint__sum_and_average_of_one_are_itself_bit_for_bit),
 		cmocka_unit_test(endpoint__begins_what_is_urgent_and_leaves_the_rest),
 		cmocka_unit_test(endpoint__begins_one_message_while_others_want_it),
+		cmocka_unit_test(endpoint__counts_the_bytes_that_come),
 		cmocka_unit_test(endpoint__keeps_what_the_link_has_no_room_for),
 		cmocka_unit_test(endpoint__copy_that_is_asked_for_does_not_wait_for_the_window),
 		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),

@@ -219,6 +219,29 @@ static void engine__256_children_get_one_sum_in_one_call(void **state)
 	}
 }
 
+/* RESULTs of two sizes are twice as many frames as one call takes. */
+static void engine__answers_beyond_one_call_go_out_once(void **state)
+{
+	enum { CHILDREN = SWITCH_CHILDREN_MAX };
+
+	(void)state;
+	job_open(8, CHILDREN, LANES, false);
+	for (uint16_t child = 0; child < CHILDREN; child++) {
+		for (uint16_t slot = 0; slot < 2; slot++) {
+			struct wire packet = update_of(child, slot, 1);
+
+			packet.job = 8;
+			packet.lanes = slot ? LANES / 2 : LANES;
+			give(child, &packet);
+		}
+		poll_once();
+	}
+	assert_int_equal(fake.calls, 2);
+	assert_int_equal(fake.answers_count, 2 * CHILDREN);
+	for (uint32_t i = 0; i < 2 * CHILDREN; i++)
+		assert_answer(i, i % CHILDREN, WIRE_RESULT, (uint16_t)(i / CHILDREN), 1);
+}
+
 static void engine__result_of_the_round_before_keeps_its_own_lanes(void **state)
 {
 	struct wire packet = update_of(0, 0, 1);
@@ -445,6 +468,7 @@ int main(void)
 		ENGINE_TEST(engine__answers_of_two_jobs_go_to_their_own_children, setup),
 		ENGINE_TEST(engine__only_child_gets_its_own_lanes, setup),
 		ENGINE_TEST(engine__256_children_get_one_sum_in_one_call, setup),
+		ENGINE_TEST(engine__answers_beyond_one_call_go_out_once, setup),
 		ENGINE_TEST(engine__result_of_the_round_before_keeps_its_own_lanes, setup),
 		ENGINE_TEST(engine__node_sends_its_partial_up_and_the_result_down, setup_node),
 		ENGINE_TEST(engine__last_contributors_copy_asks_the_parent, setup_node),
