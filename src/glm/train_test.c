@@ -45,6 +45,21 @@ static void train__rate_of_sparse_rows_has_the_bits_of_one_matrix(void **state)
 	matrix_free(&matrix);
 }
 
+/* Its square counts as any other value's. */
+static void train__rate_of_a_large_bias_has_the_bits_of_one_matrix(void **state)
+{
+	static const struct matrix_shape shape = { 70, 61, 2, 200, 6 };
+	struct glm_options options = plain;
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.rate = 0;
+	options.bias = 3;
+	ways_check(&matrix, &options, 2);
+	matrix_free(&matrix);
+}
+
 static void train__l1_and_l2_have_the_bits_of_one_matrix(void **state)
 {
 	static const struct matrix_shape shape = { 83, 301, 2, 30, 2 };
@@ -154,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(train__every_loss_has_the_bits_of_one_matrix),
 		cmocka_unit_test(train__rate_of_sparse_rows_has_the_bits_of_one_matrix),
+		cmocka_unit_test(train__rate_of_a_large_bias_has_the_bits_of_one_matrix),
 		cmocka_unit_test(train__l1_and_l2_have_the_bits_of_one_matrix),
 		cmocka_unit_test(train__several_classes_have_the_bits_of_one_matrix),
 		cmocka_unit_test(train__rate_of_several_classes_has_the_bits_of_one_matrix),
