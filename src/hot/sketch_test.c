@@ -203,6 +203,12 @@ static void keys__are_found_after_others_were_thrown_out(void **state)
 	sketch_close(sketch);
 }
 
+static void bytes__of_the_most_counters_are_as_the_header_says(void **state)
+{
+	(void)state;
+	assert_int_equal(sketch_bytes(SKETCH_COUNTERS_MAX) >> 20, 8 << 10); /* of MiB */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +219,7 @@ int main(void)
 		cmocka_unit_test(keys__that_are_forgotten_are_counted_when_they_come_again),
 		cmocka_unit_test(counts__are_not_below_the_least_when_halved),
 		cmocka_unit_test(keys__are_found_after_others_were_thrown_out),
+		cmocka_unit_test(bytes__of_the_most_counters_are_as_the_header_says),
 	};
 
 	return cmocka_run_group_tests_name("hot-sketch", tests, NULL, NULL);
