@@ -107,7 +107,7 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 		       table->options.is_sync);
 	if (table->options.folder && *table->options.folder && ps_table_recover(table, &has, error))
 		return -1;
-	if (table->options.durability != PS_NONE && ps_table_spend(table, 1, error))
+	if (ps_table_spend(table, 1, error))
 		return -1;
 	if (ps_table_map_begin(table, error))
 		return -1;
