@@ -17,6 +17,16 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t count)
 	return written;
 }
 
+static _Thread_local uint32_t frees; /* of this thread */
+
+void __real_free(void *at);
+void __wrap_free(void *at);
+void __wrap_free(void *at)
+{
+	frees += at != NULL;
+	__real_free(at);
+}
+
 static uint64_t leaves_of(struct fake *fake)
 {
 	uint64_t leaves;
@@ -204,6 +214,39 @@ static void leave__of_a_table_with_an_error_ends_its_thread(void **state)
 	fake_end(fake);
 }
 
+static void never(struct tally_kv *kv, uint64_t timestamp, int result, void *arg)
+{
+	(void)kv;
+	(void)timestamp;
+	(void)result;
+	(void)arg;
+	fail_msg("told of what is not done");
+}
+
+/* A function may push once more, and ask to be told of it, when the table's thread is about to end. */
+static void leave__gives_back_what_nobody_was_told(void **state)
+{
+	enum { NOTES = 3 };
+	struct fake *fake = fake_begin(0, 51);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	float value[FAKE_DIM] = { 0 };
+	uint64_t key = 1, timestamp;
+
+	(void)state;
+	kv_thread_end(kv);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	for (int i = 0; i < NOTES; i++)
+		ok(tally_kv_on_done(kv, timestamp, never, NULL));
+	frees = 0;
+	kv_notes_fini(kv);
+	assert_int_equal(frees, NOTES);
+	assert_null(kv->notes);
+	kv->is_ending = false;
+	assert_int_equal(kv_thread_begin(kv), 0);
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +258,7 @@ int main(void)
 		cmocka_unit_test(leave__of_who_has_no_place_is_over),
 		cmocka_unit_test(leave__without_memory_stays_an_error_of_the_table),
 		cmocka_unit_test(leave__of_a_table_with_an_error_ends_its_thread),
+		cmocka_unit_test(leave__gives_back_what_nobody_was_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
