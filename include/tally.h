@@ -288,9 +288,9 @@ struct tally_op_options {
 	/* A caller built with an older header, whose struct ends here, keeps working. */
 
 	/* gather, allgather, scatter, reduce_scatter: elements of each rank's part, equal on all ranks; read in the
-	 * call only. NULL: all parts are of the call's count. It is counts[this rank] else. */
+	 * call only. NULL: all parts are of the call's count, else that is counts[this rank]. */
 	const size_t *counts;
-	/* And where they begin in the memory that has all parts; NULL: in order, without gaps. */
+	/* And where they begin in the memory that has all parts, for this rank alone; NULL: in order, without gaps. */
 	const size_t *displs;
 };
 #define TALLY_OP_OPTIONS_INIT                                                              \
@@ -479,7 +479,7 @@ struct tally_stats {
 	uint64_t detail_rounds;   /* second packets: Inf, NaN, a large int32 or uint32 */
 	uint64_t chunks_express;  /* chunks (packets of data) per stream */
 	uint64_t chunks_bulk;
-	uint64_t saturated; /* integers of results */
+	uint64_t saturated; /* integers of results, in packets of which this rank has stored some */
 	uint64_t bytes_out; /* UDP payload */
 	uint64_t bytes_in;
 	uint64_t packets_bad; /* received, but not from this job */

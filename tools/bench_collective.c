@@ -73,17 +73,25 @@ int collective_start(enum bench_kind kind, const struct data_op *op, const void 
 
 /* ---- verification ---- */
 
-/* Elements of `result` that are not those of `wanted`. */
+/* Elements of `result`, which are those from `first` on, that are not those of `wanted`. */
 static void compare(const struct data_op *op, const uint8_t *result, const uint8_t *wanted,
-		    size_t count, struct data_verdict *verdict)
+		    size_t first, size_t count, struct data_verdict *verdict)
 {
 	size_t bytes = data_bytes(op->dtype);
 
 	for (size_t i = 0; i < count; i++) {
 		if (!memcmp(result + i * bytes, wanted + i * bytes, bytes))
 			continue;
-		if (!verdict->wrong++)
-			verdict->index = i;
+		if (verdict->wrong++)
+			continue;
+		verdict->index = first + i;
+		for (size_t b = bytes * i; !verdict->got && !verdict->want && b < bytes * (i + 1);
+		     b++) {
+			verdict->got = result[b] == wanted[b]
+					       ? 0
+					       : result[b]; /* the first byte that differs */
+			verdict->want = result[b] == wanted[b] ? 0 : wanted[b];
+		}
 	}
 }
 
@@ -101,7 +109,8 @@ static bool brought_verify(enum bench_kind kind, const struct data_op *op, uint3
 	data = malloc(op->count * bytes + 1);
 	for (uint32_t r = 0; data && r < (has_one ? 1 : op->ranks); r++) {
 		data_fill(op, r, data);
-		compare(op, result + r * part * bytes, data + from * bytes, part, verdict);
+		compare(op, result + r * part * bytes, data + from * bytes, r * part, part,
+			verdict);
 	}
 	free(data);
 	return data;

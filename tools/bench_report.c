@@ -89,6 +89,12 @@ struct rates {
 	double elements_per_s, algbw, busbw, wire;
 };
 
+/* Each rank sends the whole vector. */
+static bool is_all_sent(enum bench_kind kind)
+{
+	return kind == BENCH_ALLREDUCE || kind == BENCH_REDUCE || kind == BENCH_REDUCE_SCATTER;
+}
+
 /* As nccl-tests has it: the share of the bytes that must pass through the busiest link. */
 static double busbw_share(enum bench_kind kind, double n)
 {
@@ -107,8 +113,11 @@ static struct rates rates_of(const struct bench_report *report, const struct ben
 		ratio((double)row->all.elements / n, (double)row->all.timed_ns / 1e9);
 	rates.algbw = rates.elements_per_s * (double)data_bytes(row->dtype) / 1e9;
 	rates.busbw = rates.algbw * busbw_share(report->options->kind, n);
-	rates.wire = ratio((double)(row->all.elements * data_bytes(row->dtype)),
-			   (double)row->all.bytes_out);
+	/* Of the others a rank sends a part, or nothing but headers. */
+	rates.wire = !is_all_sent(report->options->kind)
+			     ? 0
+			     : ratio((double)(row->all.elements * data_bytes(row->dtype)),
+				     (double)row->all.bytes_out);
 	return rates;
 }
 

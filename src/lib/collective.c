@@ -14,13 +14,13 @@ static const struct {
 	bool has_root, root_sends, root_receives; /* and nobody else does */
 	bool is_sum;
 } kinds[CONTROL_OP_KIND_END] = {
-	[CONTROL_OP_REDUCE] = { ONE, ONE, true, false, true, true },
-	[CONTROL_OP_BROADCAST] = { ONE, ONE, true, true, false, false },
-	[CONTROL_OP_ALLGATHER] = { ONE, ALL, false, false, false, false },
-	[CONTROL_OP_REDUCE_SCATTER] = { ALL, ONE, false, false, false, true },
-	[CONTROL_OP_GATHER] = { ONE, ALL, true, false, true, false },
-	[CONTROL_OP_SCATTER] = { ALL, ONE, true, true, false, false },
-	[CONTROL_OP_ALLTOALL] = { ALL, ALL, false, false, false, false },
+	[CONTROL_OP_REDUCE] = { ONE, ONE, .has_root = true, .root_receives = true, .is_sum = true },
+	[CONTROL_OP_BROADCAST] = { ONE, ONE, .has_root = true, .root_sends = true },
+	[CONTROL_OP_ALLGATHER] = { .send = ONE, .recv = ALL },
+	[CONTROL_OP_REDUCE_SCATTER] = { .send = ALL, .recv = ONE, .is_sum = true },
+	[CONTROL_OP_GATHER] = { ONE, ALL, .has_root = true, .root_receives = true },
+	[CONTROL_OP_SCATTER] = { ALL, ONE, .has_root = true, .root_sends = true },
+	[CONTROL_OP_ALLTOALL] = { .send = ALL, .recv = ALL },
 };
 
 static bool is_sender(const struct tally_comm *comm, const struct request *request)
@@ -71,9 +71,7 @@ static int counts_check(const struct tally_comm *comm, const struct request *req
 				request->call, r, COLLECTIVE_COUNT_BITS);
 		sum += count; /* 2^16 times 2^45: no wrap */
 	}
-	if (request->kind == CONTROL_OP_ALLTOALL)
-		sum *= size;
-	if (sum > most)
+	if (sum > (request->kind == CONTROL_OP_ALLTOALL ? most / size : most))
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "%s: the counts of all ranks are above 2^%d together",
 				    request->call, COLLECTIVE_COUNT_BITS);
@@ -246,7 +244,9 @@ bool collective_note(struct tally_comm *comm, struct tally_work *work,
 	uint32_t size = comm->who.size, parts = parts_of(comm, request);
 	bool is_one = kinds[request->kind].send == ONE && kinds[request->kind].recv == ONE;
 
-	if (!work_segments(work, request->kind == CONTROL_OP_ALLTOALL ? 3 * (size_t)size : size) ||
+	if (!work_segments(work, is_one                                 ? 1
+				 : request->kind == CONTROL_OP_ALLTOALL ? 3 * (size_t)size
+									: size) ||
 	    (parts && !work_parts(work, parts)))
 		return false;
 	if (request->kind == CONTROL_OP_ALLTOALL)

@@ -115,6 +115,10 @@ static void collective__refuses_parts_that_do_not_fit(void **state)
 		TALLY_ERR_UNSUPPORTED, "options->counts: this version has alltoall of equal parts");
 	refused(tally_ibroadcast(in, out, 5, TALLY_INT32, 0, comm, &options, &work),
 		TALLY_ERR_ARGUMENT, "options->counts is set: it is for gather, allgather, scatter");
+	options.counts = NULL;
+	options.displs = displs;
+	refused(tally_ibarrier(comm, &options, &work), TALLY_ERR_ARGUMENT,
+		"options->displs is set: it is for gather, allgather, scatter");
 	assert_int_equal(comm->next_number, 0);
 	seats_do(seats, 2, seat_leave);
 }

@@ -176,12 +176,12 @@ static int options_check(const struct report_who *who, const struct request *req
 				    "%s: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: "
 				    "choose one",
 				    request->call);
-	if (options->counts && request->kind <= CONTROL_OP_BROADCAST)
+	if ((options->counts || options->displs) && request->kind <= CONTROL_OP_BROADCAST)
 		return report_error(
 			who, TALLY_ERR_ARGUMENT,
-			"%s: options->counts is set: it is for gather, allgather, scatter "
-			"and reduce_scatter",
-			request->call);
+			"%s: options->%s is set: it is for gather, allgather, scatter and "
+			"reduce_scatter",
+			request->call, options->counts ? "counts" : "displs");
 	if (options->flags & TALLY_OP_HALF && request->kind != CONTROL_OP_BARRIER &&
 	    !is_sum(request->kind))
 		return report_error(who, TALLY_ERR_UNSUPPORTED,

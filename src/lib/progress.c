@@ -37,8 +37,8 @@ static void endpoint_failed(struct tally_comm *comm)
 		strcpy(comm->fault_text,
 		       fault == ENDPOINT_LINK_ERROR
 			       ? "the kernel refuses to send or receive on the UDP socket"
-			       : "the aggregator answered a round that was not asked (a bug in "
-				 "tally)");
+			       : "the aggregator answered a round that was not asked, or a rank "
+				 "has not sent its part (a bug in tally)");
 	comm->wants_error = true;
 	comm->fault_cause = cause;
 	comm_break(comm, result_of_cause(cause), comm->fault_text);

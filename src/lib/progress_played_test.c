@@ -70,7 +70,8 @@ static void drive__that_fails_breaks_it_and_says_why(void **state)
 		{ ENDPOINT_LINK_ERROR, CONTROL_SYSTEM, TALLY_ERR_SYSTEM,
 		  "the kernel refuses to send or receive on the UDP socket" },
 		{ ENDPOINT_PROTOCOL_ERROR, CONTROL_INTERNAL, TALLY_ERR_INTERNAL,
-		  "the aggregator answered a round that was not asked (a bug in tally)" },
+		  "the aggregator answered a round that was not asked, or a rank has not sent its "
+		  "part (a bug in tally)" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

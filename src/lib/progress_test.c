@@ -436,7 +436,8 @@ static void endpoint__that_gives_up_is_named_by_what_has_happened(void **state)
 		{ ENDPOINT_LINK_ERROR, TALLY_ERR_SYSTEM,
 		  "the kernel refuses to send or receive on the UDP socket" },
 		{ ENDPOINT_PROTOCOL_ERROR, TALLY_ERR_INTERNAL,
-		  "the aggregator answered a round that was not asked (a bug in tally)" },
+		  "the aggregator answered a round that was not asked, or a rank has not sent its "
+		  "part (a bug in tally)" },
 		{ ENDPOINT_TOO_LARGE, TALLY_ERR_SYSTEM,
 		  " have become too large for the path: its MTU was " },
 	};

@@ -66,7 +66,7 @@ def call(op):
     if op.kind == 0 and op.root:
         text += f" in several buffers (list {op.root})"
     elif op.kind > 1 and op.root >= SIZES:
-        text += f" in parts of given sizes (list {op.root})"
+        text += f" in parts of given sizes (list {op.root}, with the root)"
     elif op.kind in (2, 3, 6, 7):
         text += f", root {op.root}"
     if op.name:

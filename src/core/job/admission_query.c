@@ -43,7 +43,7 @@ static void add_root(struct text *text, const struct control_op *op)
 	if (op->kind == CONTROL_OP_ALLREDUCE && op->root)
 		text_add(text, " in several buffers (list %u)", op->root);
 	else if (op->kind > CONTROL_OP_BARRIER && op->root >= CONTROL_OP_SIZES)
-		text_add(text, " in parts of given sizes (list %u)", op->root);
+		text_add(text, " in parts of given sizes (list %u, with the root)", op->root);
 	else if (is_rank)
 		text_add(text, ", root %u", op->root);
 }

@@ -128,7 +128,7 @@ static void admission__other_kinds_have_their_words_and_parts_of_given_sizes(voi
 	kinds_called(CONTROL_OP_GATHER, 3);
 	assert_non_null(strstr(t.text, "host10 calls gather of 3 int32, root 1 (express); "));
 	assert_non_null(strstr(t.text, "host11 calls scatter of 3 int32 in parts of given sizes "
-				       "(list 2147483653) (express); "));
+				       "(list 2147483653, with the root) (express); "));
 	assert_non_null(strstr(t.text, "host12 calls alltoall of 3 int32 (express)"));
 }
 
