@@ -121,6 +121,32 @@ static void lines__longer_than_a_pipe_are_cut_and_end_before_the_next(void **sta
 	close(end[1]);
 }
 
+/* Also when others have been dropped in between: whoever reads at last must not find two lines in one. */
+static void lines__that_were_cut_end_before_the_next_that_finds_room(void **state)
+{
+	enum { LONG_BYTES = 1 << 20 };
+	static char longest[LONG_BYTES];
+	struct lines lines = { 0 };
+	int end[2];
+
+	(void)state;
+	assert_int_equal(pipe(end), 0);
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\n';
+	assert_int_equal(lines_put(&lines, end[1], longest, sizeof(longest), 1), -EAGAIN);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), -EAGAIN);
+	drain(end[0]);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), 0);
+	drain(end[0]);
+	assert_int_equal(text[0], '\n');
+	assert_memory_equal(text + 1, line, strlen(line));
+	assert_string_equal(text + 1 + strlen(line), line);
+	close(end[0]);
+	close(end[1]);
+}
+
 static void *reader_main(void *arg)
 {
 	ssize_t got;
@@ -206,6 +232,7 @@ int main(void)
 		cmocka_unit_test(lines__of_a_full_pipe_are_dropped_and_counted),
 		cmocka_unit_test(lines__of_a_full_socket_are_dropped_and_counted),
 		cmocka_unit_test(lines__longer_than_a_pipe_are_cut_and_end_before_the_next),
+		cmocka_unit_test(lines__that_were_cut_end_before_the_next_that_finds_room),
 		cmocka_unit_test(lines__longer_than_a_pipe_go_on_as_there_is_room),
 		cmocka_unit_test(lines__keep_nothing_of_a_pipe_open),
 		cmocka_unit_test(lines__that_nobody_will_read_are_no_success),
