@@ -238,6 +238,42 @@ static void u64__is_a_row_per_key(void **state)
 	assert_string_equal(said, "");
 }
 
+/* A pipe's bytes, in pieces: 0 ends them. */
+static ssize_t piece_read(void *arg, void *to, size_t bytes)
+{
+	static const uint64_t keys[] = { 7, UINT64_MAX, 1ull << 56 };
+	static const uint8_t pieces[] = { 16, 3, 5, 0 };
+	static size_t at;
+	size_t *piece = arg, some = pieces[*piece];
+
+	assert_true(some <= bytes && at + some <= sizeof(keys));
+	memcpy(to, (const uint8_t *)keys + at, some);
+	at += some;
+	*piece += 1;
+	return (ssize_t)some;
+}
+
+/* Who follows a stream (tally hot --live) has its keys when they come, not when very many have come. */
+static void u64__of_a_stream_are_there_as_they_come(void **state)
+{
+	const struct keys_options u64 = { .format = KEYS_U64 };
+	struct source *source;
+	struct keys_row row;
+	struct keys *keys;
+	size_t piece = 0;
+
+	(void)state;
+	assert_int_equal(source_open_read(&source, "pipe", piece_read, &piece, error), 0);
+	assert_int_equal(keys_open_source(&keys, source, &u64, error), 0);
+	assert_int_equal(keys_next(keys, &row), 1);
+	assert_true(piece == 1 && row.count == 2 && row.is_each_row);
+	assert_true(row.key[0] == 7 && row.key[1] == UINT64_MAX);
+	assert_int_equal(keys_next(keys, &row), 1); /* one that came in two pieces */
+	assert_true(piece == 3 && row.count == 1 && row.key[0] == 1ull << 56);
+	assert_int_equal(keys_next(keys, &row), 0);
+	keys_close(keys);
+}
+
 static void packed__files_are_the_same(void **state)
 {
 	static const char text[] = "1 2 3\n4\n";
@@ -395,6 +431,7 @@ int main(void)
 		cmocka_unit_test(avazu__has_a_key_per_column_but_id_and_click),
 		cmocka_unit_test(avazu__has_so_many_columns_and_no_more),
 		cmocka_unit_test(u64__is_a_row_per_key),
+		cmocka_unit_test(u64__of_a_stream_are_there_as_they_come),
 		cmocka_unit_test(packed__files_are_the_same),
 		cmocka_unit_test(format__is_known_by_the_first_line),
 		cmocka_unit_test(format__is_known_however_the_line_comes),
