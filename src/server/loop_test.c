@@ -30,6 +30,7 @@ static struct {
 	uint32_t reads, ticks, ended, events;
 	uint64_t more_until_ns;
 	struct shard_event event[2][SHARD_EVENTS_MAX];
+	bool is_late; /* shard 1 tells more just after it was looked at */
 	uint32_t events_count[2], event_next[2];
 	char done[1024]; /* in words, in order */
 	char heard[512]; /* by jobs and tables: likewise */
@@ -232,8 +233,11 @@ bool __wrap_shard_receive(struct shard *shard, struct shard_event *event)
 	uint32_t k = shard == test.server.shards[1];
 
 	assert_ptr_equal(shard, test.server.shards[k]);
-	if (loop.event_next[k] == loop.events_count[k])
+	if (loop.event_next[k] == loop.events_count[k]) {
+		if (loop.is_late && k)
+			assert_int_equal(eventfd_write(test.server.shards_fd, 1), 0);
 		return false;
+	}
 	*event = loop.event[k][loop.event_next[k]++];
 	return true;
 }
@@ -492,6 +496,22 @@ static void loop__hands_each_event_of_a_shard_to_whom_it_is_for(void **state)
 	assert_int_equal(read(test.server.shards_fd, &count, sizeof(count)), -1); /* it is clear */
 }
 
+/* What it tells while the others are looked at has a turn of its own: no more may come that would wake us for it. */
+static void loop__wakes_for_what_a_shard_tells_while_it_looks(void **state)
+{
+	eventfd_t count = 0;
+
+	(void)state;
+	loop.event[0][0] = (struct shard_event){ .type = SHARD_ACK, .command = SHARD_JOB_ADD };
+	loop.events_count[0] = 1;
+	loop.is_late = true;
+	turn(1, READY_SHARDS);
+	run_all();
+	assert_string_equal(loop.heard, "job:0:0 ");
+	assert_int_equal(eventfd_read(test.server.shards_fd, &count), 0);
+	assert_int_equal(count, 1);
+}
+
 /* ---- calls ---- */
 
 static void loop__reports_once_for_all_who_have_asked(void **state)
@@ -624,6 +644,7 @@ int main(void)
 		LOOP_TEST(loop__asks_again_while_epoll_is_full_but_not_for_ever),
 		LOOP_TEST(loop__reads_for_50_ms_and_for_50_more_of_who_has_more),
 		LOOP_TEST(loop__hands_each_event_of_a_shard_to_whom_it_is_for),
+		LOOP_TEST(loop__wakes_for_what_a_shard_tells_while_it_looks),
 		LOOP_TEST(loop__reports_once_for_all_who_have_asked),
 		LOOP_TEST(drain__without_jobs_ends_when_all_peers_have_gone),
 		LOOP_TEST(drain__waits_for_jobs_and_then_for_peers),
