@@ -3,6 +3,7 @@
  * interruptions, errors of each call. What the kernel says is played, as often as a test asks for it. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "ps/table_fixture.h"
 
@@ -16,6 +17,11 @@ static struct {
 	uint64_t at[CALLS_MAX], bytes[CALLS_MAX];
 	bool is_noted;
 } disk;
+
+/* How long the disk has for each fdatasync, and how many it was asked for. */
+static struct {
+	atomic_uint ms, begun, done;
+} slow;
 
 #define REAL(type, name, ...)            \
 	type __real_##name(__VA_ARGS__); \
@@ -78,7 +84,16 @@ REAL(int, ftruncate64, int fd, off_t bytes)
 
 REAL(int, fdatasync, int fd)
 {
-	FAILS(fdatasync, datasync, fd);
+	size_t none = 0;
+	int result;
+
+	if (fails(&disk.datasync, &none))
+		return -1;
+	atomic_fetch_add(&slow.begun, 1);
+	usleep(1000 * atomic_load(&slow.ms));
+	result = __real_fdatasync(fd);
+	atomic_fetch_add(&slow.done, 1);
+	return result;
 }
 
 REAL(int, fsync, int fd)
@@ -267,6 +282,39 @@ static void log__that_cannot_be_synced_is_in_trouble(void **state)
 		ps_table_close(table); /* it does not wait for the disk */
 		files_remove(NULL);
 	}
+}
+
+/* Else the next one would begin with a hole, as long as what is being written yet. */
+static void log__next_file_waits_for_what_is_being_written(void **state)
+{
+	struct log_options options = { .changed = on_change };
+	const uint8_t body[8] = { 1 };
+	char first[96], second[96];
+	struct record_sum before;
+	uint64_t position;
+	struct stat is;
+	struct log *log;
+
+	(void)state;
+	name_of(0, "log", first);
+	name_of(1, "log", second);
+	options.path = first;
+	assert_int_equal(log_open(&log, &options, error), 0);
+	slow.ms = 300;
+	slow.begun = slow.done = 0;
+	(void)log_append(log, 1, 100, body, sizeof(body));
+	for (int i = 0; i < 60000 && !slow.begun; i++)
+		usleep(1000);
+	assert_int_equal(log_turn(log, second, &before, error), 0);
+	assert_int_equal(slow.done, 1);
+	slow.ms = 0;
+	position = log_append(log, 2, 101, body, sizeof(body));
+	for (int i = 0; i < 60000 && log_state(log).position < position; i++)
+		usleep(1000);
+	log_close(log);
+	assert_int_equal(before.bytes, RECORD_HEADER_BYTES + sizeof(body));
+	assert_int_equal(stat(second, &is), 0);
+	assert_int_equal(is.st_size, RECORD_HEADER_BYTES + sizeof(body) + RECORD_WHOLE_BYTES);
 }
 
 /* ---- checkpoints ---- */
@@ -462,6 +510,7 @@ int main(void)
 		T(log__that_cannot_be_written_again_is_not_begun),
 		T(log__half_of_a_write_is_followed_by_the_rest),
 		T(log__that_cannot_be_synced_is_in_trouble),
+		T(log__next_file_waits_for_what_is_being_written),
 		T(checkpoint__is_whole_or_not_there),
 		T(checkpoint__takes_the_place_of_what_was_left),
 		T(checkpoint__is_the_same_however_it_was_written),
