@@ -144,7 +144,7 @@ last_words() {
 }
 
 signals() {
-	local pid pids
+	local pid pids got begin took
 	: >"$tmp/out" # or the last one's lines would be read
 	"$tally" run -n 2 -- sh -c 'trap "echo got TERM; exit 0" TERM; echo $$; while :; do sleep 0.1; done' \
 		>"$tmp/out" 2>"$tmp/err" </dev/null &
@@ -157,6 +157,16 @@ signals() {
 	has out "[1] got TERM"
 	# shellcheck disable=SC2086
 	ended $pids
+	# a program that does nothing about a signal ends by it, as without us
+	: >"$tmp/out"
+	"$tally" run -n 2 -- python3 -c 'import time; print("on", flush=True); time.sleep(30)' \
+		>"$tmp/out" 2>"$tmp/err" </dev/null &
+	pid=$!
+	until [[ $(wc -l <"$tmp/out") == 2 ]]; do sleep 0.05; done
+	kill -TERM "$pid"
+	wait "$pid"
+	got=$?
+	[[ $got == 143 ]] || fail "ranks that do nothing about SIGTERM: exit status $got, not 143"
 	# the runner is killed: its ranks go with it
 	: >"$tmp/out"
 	"$tally" run -n 2 -- sh -c 'echo $$; exec sleep 60' >"$tmp/out" 2>"$tmp/err" </dev/null &
@@ -171,6 +181,12 @@ signals() {
 	run 0 run -n 2 -- sh -c 'sleep 60 & echo $!'
 	# shellcheck disable=SC2046
 	ended $(sed 's/^\[.\] //' "$tmp/out")
+	# what is in no group of ours any more is left alone, and not waited for, though it has our pipe
+	begin=$SECONDS
+	run 0 run -n 1 -- sh -c 'setsid sleep 30 & sleep 1; echo $!'
+	took=$((SECONDS - begin))
+	((took <= 15)) || fail "$took s for what has left the job"
+	kill -KILL "$(sed 's/^\[.\] //' "$tmp/out")" || fail "what has left the job is not there"
 }
 
 # A list without seeds, or with something else in it, is no success: "TEXT|what is said of it".
