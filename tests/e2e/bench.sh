@@ -92,7 +92,9 @@ if daemon_start "$loopback" --lanes 16368; then
 	python3 -c 'import json, sys
 for line in sys.stdin:
     row = json.loads(line)
-    assert row["verified"] and row["elements"] == 100000 and row["cpu"] and row["kernel"]' \
+    assert row["verified"] and row["elements"] == 100000 and row["cpu"] and row["kernel"]
+    each = row["elements_all"] / row["timed_s"]  # of a vector, however many ranks have it
+    assert abs(row["elements_per_s"] / each - 1) < 1e-3, (row["elements_per_s"], each)' \
 		<"$tmp/json" || fail "json: not one object a line"
 	daemon_stop
 fi
