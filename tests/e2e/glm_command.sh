@@ -135,6 +135,9 @@ layouts() { # dense rows give the model of CSR; bits one of their own, the same 
 
 scores() { # evaluate says what train has said, and learning has taken place
 	local file least
+	# with --scale a file for tests has the same rows as the same file to train with
+	glm 0 train two --epochs 2 --scale 0.25 --test two --json
+	json out 'len(epochs) == 2 and all(one["test_loss"] == one["loss"] for one in epochs)'
 	for file in two,0.8 three,0.7; do
 		least=${file#*,} file=${file%,*}
 		glm 0 train "$file" --epochs 5 --test "$file.t" --json -m model
@@ -323,6 +326,13 @@ options_differ() { # refused within a second or two, by name, or it works: nobod
 outputs() {
 	glm 0 train two --epochs 100 --early-stop 2 --rate 1 --schedule constant --test two.t --json
 	json out 'end["stopped_early"] and 3 <= end["epochs"] < 100'
+	# what was flat is flat: nothing is left to train
+	local flat=(train two --epochs 100 --early-stop 2 --rate 1 --schedule constant --test two.t
+		--checkpoint flat.saved)
+	glm 0 "${flat[@]}" -m one
+	glm 0 "${flat[@]}" --resume -m four --json
+	json out 'end["stopped_early"] and end["epochs"] == end["resumed_epochs"]'
+	same one four
 	if command -v gnuplot >/dev/null; then
 		glm 0 train two --epochs 3 --test two.t --plot curve.svg
 		says curve.svg '</svg>'
