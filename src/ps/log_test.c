@@ -405,6 +405,35 @@ static void log__failing_disk_holds_nobody_up(void **unused)
 	log_close(log);
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* A disk that is full is tried once a second, and the table is told as often: not as fast as a processor can. */
+static void log__failing_disk_is_tried_once_a_second(void **unused)
+{
+	struct log *log = open_at(none);
+	uint64_t last, begun_ms;
+	unsigned begun;
+
+	(void)unused;
+	signal(SIGXFSZ, SIG_IGN);
+	limit(1);
+	last = append_all(log, 0, 10, NULL);
+	wait_for(log, last, true);
+	begun = changes;
+	begun_ms = now_ms();
+	nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
+	assert_in_range(changes - begun, 0, 2 + (now_ms() - begun_ms) / 1000);
+	limit(RLIM_INFINITY);
+	wait_for(log, last, false);
+	log_close(log);
+}
+
 /* The new file is not even tried before the old one is whole: who finds it may rely on that. */
 static void log__turn_waits_for_the_old_file_first(void **unused)
 {
@@ -625,6 +654,7 @@ int main(void)
 		cmocka_unit_test_teardown(log__idle_thread_writes_what_comes_at_once, file_remove),
 		cmocka_unit_test_teardown(log__turn_goes_on_in_a_new_file, file_remove),
 		cmocka_unit_test_teardown(log__failing_disk_holds_nobody_up, file_remove),
+		cmocka_unit_test_teardown(log__failing_disk_is_tried_once_a_second, file_remove),
 		cmocka_unit_test_teardown(log__turn_waits_for_the_old_file_first, file_remove),
 		cmocka_unit_test(log__deleted_file_takes_nothing_more),
 		cmocka_unit_test(log__deleted_file_is_not_followed_by_another),
