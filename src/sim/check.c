@@ -18,7 +18,8 @@ struct round {
 	uint32_t tag;
 	uint16_t exponent, lanes;
 	uint8_t flags;
-	bool is_mixed; /* they do not agree on what it is */
+	uint32_t givers; /* how many had a lane that is not 0 */
+	bool is_mixed;   /* they do not agree on what it is */
 };
 
 /* One slot of one shard, as the workers have it. */
@@ -120,12 +121,22 @@ static uint64_t packet_hash(const uint8_t *data, uint32_t bytes)
 	return mix(hash, last);
 }
 
+static bool has_lanes(const struct wire *packet, const int32_t *lane)
+{
+	uint32_t i = 0;
+
+	while (i < packet->lanes && !lane[i])
+		i++;
+	return i < packet->lanes;
+}
+
 static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 		      const struct wire *packet, const int32_t *lane)
 {
 	int32_t *sum;
 	struct round *round = round_at(check, engine, packet->slot, packet->seq, &sum);
 	uint8_t flags = packet->flags & (uint8_t)~WIRE_RESENT;
+	bool is_take = wire_op_of(flags) == WIRE_TAKE;
 
 	if (!round->workers || round->seq != packet->seq) {
 		*round = (struct round){ .seq = packet->seq,
@@ -133,12 +144,14 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 					 .tag = packet->tag,
 					 .exponent = packet->exponent,
 					 .lanes = packet->lanes,
-					 .flags = flags };
+					 .flags = flags,
+					 .givers = has_lanes(packet, lane) };
 		memcpy(sum, lane, packet->lanes * sizeof(*lane));
 		return;
 	}
 	round->workers |= 1u << worker;
-	if (packet->tag != round->tag || packet->lanes != round->lanes ||
+	if (packet->tag != round->tag ||
+	    (is_take ? packet->lanes && round->lanes : packet->lanes != round->lanes) ||
 	    (flags ^ round->flags) & WIRE_KIND_MASK) {
 		round->is_mixed = true;
 		if (check->scenario->kind != SCENARIO_disagree)
@@ -150,10 +163,15 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 				round->flags, round->lanes);
 		return;
 	}
+	round->givers += has_lanes(packet, lane);
 	round->flags |= flags & WIRE_STICKY_MASK;
 	if (packet->exponent > round->exponent)
 		round->exponent = packet->exponent;
-	for (uint32_t i = 0; i < packet->lanes; i++) {
+	if (is_take && packet->lanes) {
+		round->lanes = packet->lanes;
+		memcpy(sum, lane, packet->lanes * sizeof(*lane));
+	}
+	for (uint32_t i = 0; i < packet->lanes && !is_take; i++) {
 		if (wire_op_of(flags) != WIRE_MAX)
 			sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)lane[i]);
 		else if (lane[i] > sum[i])
@@ -236,6 +254,14 @@ static void worker_sent(struct check *check, const struct net_sight *sight,
 
 /* --- what switches send: against the ledger --- */
 
+/* R-WK-13: a chunk of one part comes from one worker; any other is of several. Elements are not 0 (oracle.c). */
+static bool is_of_its_owners(const struct round *round)
+{
+	if (wire_op_of(round->flags) == WIRE_TAKE)
+		return round->givers == (round->lanes > 0);
+	return wire_op_of(round->flags) != WIRE_ADD_NOCARRY || round->givers > 1;
+}
+
 /* Is the packet the combination of what `ledger`'s workers have sent? */
 static void combination_check(struct check *check, const char *rule, uint32_t from, uint32_t ledger,
 			      const struct wire *packet, const uint8_t *data)
@@ -260,6 +286,8 @@ static void combination_check(struct check *check, const char *rule, uint32_t fr
 		wrong = "another exponent";
 	else if (memcmp(sum, data + WIRE_HEADER_BYTES, packet->lanes * sizeof(*sum)) != 0)
 		wrong = "a wrong sum";
+	else if (ledger == check->wiring->engine[ledger].root && !is_of_its_owners(round))
+		wrong = "of parts, and not sent by whom they are of";
 	if (!wrong)
 		return;
 	wiring_name(check->wiring, wiring_node(check->wiring, from), name);

@@ -34,14 +34,14 @@ static struct fixture *fixture_new(void)
 	return f;
 }
 
-/* A packet with lanes {value, 0, 0, 0} goes past. */
+/* A packet with lanes {value, 0, 0, 0} goes past; in a TAKE round, 0 is without lanes. */
 static void sight(struct fixture *f, enum net_fate fate, uint32_t from, uint32_t to,
 		  struct wire packet, int32_t value)
 {
 	uint32_t bytes[(WIRE_HEADER_BYTES + LANES * 4) / 4] = { 0 };
 
 	packet.generation = packet.generation ? packet.generation : GENERATION;
-	packet.lanes = LANES;
+	packet.lanes = wire_op_of(packet.flags) == WIRE_TAKE && !value ? 0 : LANES;
 	wire_put((uint8_t *)bytes, &packet);
 	bytes[WIRE_HEADER_BYTES / 4] = (uint32_t)value;
 	check_sight(f->check,
@@ -134,6 +134,39 @@ static void check__m1_sees_a_wrong_header(void **state)
 	}
 }
 
+/* R-WK-13. Of a part, whoever comes first: its owner sends it, and nobody else. */
+static void check__m1_sees_who_sends_a_part(void **state)
+{
+	static const struct {
+		enum wire_op op;
+		int32_t first, second;
+		bool is_right;
+	} rounds[] = { { WIRE_TAKE, 3, 0, true },         { WIRE_TAKE, 0, 3, true },
+		       { WIRE_TAKE, 0, 0, true },         { WIRE_ADD_NOCARRY, 3, 4, true },
+		       { WIRE_ADD_NOCARRY, 3, 0, false }, { WIRE_ADD_NOCARRY, 0, 0, false } };
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(rounds) / sizeof(*rounds); i++) {
+		struct fixture *f = fixture_new();
+		struct wire packet = result(1);
+
+		packet.flags = (uint8_t)(rounds[i].op << WIRE_OP_SHIFT);
+		update(f, 0, 1, packet.flags, rounds[i].first);
+		update(f, 1, 1, packet.flags, rounds[i].second);
+		sight(f, NET_SENT, ENGINE, 0, packet, rounds[i].first + rounds[i].second);
+		if (!rounds[i].is_right) {
+			assert_failed(f, "M1");
+			continue;
+		}
+		assert_false(check_failure(f->check)->is_set);
+		check_close(f->check);
+	}
+	struct fixture *f = fixture_new();
+	update(f, 0, 1, WIRE_TAKE << WIRE_OP_SHIFT, 3);
+	update(f, 1, 1, WIRE_TAKE << WIRE_OP_SHIFT, 4);
+	assert_failed(f, "w1's round 1 is another one");
+}
+
 static void check__m3_sees_another_copy(void **state)
 {
 	struct fixture *f = fixture_new();
@@ -194,6 +227,7 @@ int main(void)
 		cmocka_unit_test(check__m1_sees_a_wrong_sum),
 		cmocka_unit_test(check__m1_sees_a_result_without_everybody),
 		cmocka_unit_test(check__m1_sees_a_wrong_header),
+		cmocka_unit_test(check__m1_sees_who_sends_a_part),
 		cmocka_unit_test(check__m3_sees_another_copy),
 		cmocka_unit_test(check__m3_sees_an_unmarked_copy),
 		cmocka_unit_test(check__m3_sees_a_round_begun_too_early),

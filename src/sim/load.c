@@ -9,12 +9,20 @@ enum {
 	GUARD = 0xa5,
 	KIND_ALLREDUCE = 1,
 	KIND_BARRIER = 2,
+	KIND_GATHER = 3,
+};
+
+/* What a rank says of a vector in parts. */
+struct gather {
+	struct scenario_parts parts;
+	struct endpoint_segment segments[2 * SIM_WORKERS_MAX];
 };
 
 struct state {
 	uint32_t submitted, done; /* a bit per rank */
 	void *source[SIM_WORKERS_MAX];
 	uint8_t *guarded[SIM_WORKERS_MAX]; /* guard, destination, guard */
+	struct gather *gather[SIM_WORKERS_MAX];
 	bool is_out_of_range[SIM_WORKERS_MAX];
 };
 
@@ -65,6 +73,8 @@ static void state_free(struct state *state)
 	for (uint32_t w = 0; w < SIM_WORKERS_MAX; w++) {
 		free(state->source[w]);
 		free(state->guarded[w]);
+		free(state->gather[w]);
+		state->gather[w] = NULL;
 		state->source[w] = NULL;
 		state->guarded[w] = NULL;
 	}
@@ -79,6 +89,42 @@ void load_close(struct load *load)
 	free(load);
 }
 
+/* As it is before; what the rank does not want of a gather stays so. */
+static void guarded_fill(const struct state *state, const struct scenario_op *op, uint32_t rank,
+			 uint8_t *guarded)
+{
+	memset(guarded, GUARD, op_bytes(op) + 2 * GUARD_BYTES);
+	if (op->is_in_place >> rank & 1)
+		memcpy(guarded + GUARD_BYTES, state->source[rank], op_bytes(op));
+}
+
+/* R-WK-13. A root's number says whose the parts are and where they end: their seed does. */
+static void gather_submit(struct gather *gather, const struct scenario_op *op, uint32_t rank,
+			  struct endpoint_op *submit)
+{
+	const struct scenario_parts *parts = &gather->parts;
+	uint32_t bytes = lanes_bytes(op->type);
+	uint64_t first = 0;
+
+	submit->descriptor.kind = KIND_GATHER;
+	submit->descriptor.root = (uint32_t)op->parts;
+	submit->ends = parts->ends;
+	submit->parts = parts->count;
+	submit->mine = parts->mine[rank];
+	submit->segments = gather->segments;
+	for (uint32_t i = 0; i < 2 * parts->count; first = parts->pieces[i++]) {
+		struct endpoint_segment piece = { .first = first,
+						  .count = parts->pieces[i] - first };
+
+		if (i / 2 == submit->mine)
+			piece.source = (const uint8_t *)submit->source + first * bytes;
+		if (parts->wanted[rank] >> i & 1)
+			piece.destination = (uint8_t *)submit->destination + first * bytes;
+		if (piece.count)
+			gather->segments[submit->segments_count++] = piece;
+	}
+}
+
 void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoint_op *submit)
 {
 	const struct scenario_op *op = op_of(load, rank, index);
@@ -90,12 +136,13 @@ void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoi
 		state->source[rank] = need(malloc(bytes + 1));
 		state->guarded[rank] = need(malloc(bytes + 2 * GUARD_BYTES));
 		oracle_fill(op, rank, state->source[rank]);
+		if (op->op == LANES_COPY) {
+			state->gather[rank] = need(malloc(sizeof(struct gather)));
+			scenario_parts(op, load->scenario->workers, &state->gather[rank]->parts);
+		}
 	}
 	uint8_t *destination = state->guarded[rank] + GUARD_BYTES;
-	memset(state->guarded[rank], GUARD, GUARD_BYTES);
-	memset(destination + bytes, GUARD, GUARD_BYTES);
-	if (is_in_place)
-		memcpy(destination, state->source[rank], bytes);
+	guarded_fill(state, op, rank, state->guarded[rank]);
 	state->submitted |= 1u << rank;
 	*submit = (struct endpoint_op){
 		.descriptor = { .number = index - load->first,
@@ -114,6 +161,8 @@ void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoi
 		.is_out_of_range = &state->is_out_of_range[rank],
 	};
 	state->is_out_of_range[rank] = false;
+	if (state->gather[rank])
+		gather_submit(state->gather[rank], op, rank, submit);
 }
 
 static void guards_check(struct load *load, uint32_t rank, uint32_t index)
@@ -125,6 +174,26 @@ static void guards_check(struct load *load, uint32_t rank, uint32_t index)
 		if (guarded[i] != GUARD || guarded[GUARD_BYTES + bytes + i] != GUARD)
 			check_fail(load->check, UINT32_MAX, 0,
 				   "w%u wrote beside its result of operation %u", rank, index);
+}
+
+/* The rank has what it wants of a gather, and nothing else is written. */
+static void gather_verify(struct load *load, uint32_t rank, uint32_t index)
+{
+	const struct scenario_op *op = &load->scenario->op[index];
+	const struct state *state = &load->state[index];
+	size_t bytes = op_bytes(op) + 2 * GUARD_BYTES, i = 0;
+	uint8_t *expected = need(malloc(bytes));
+
+	guarded_fill(state, op, rank, expected);
+	oracle_gather(op, load->scenario->workers, rank, (const void *const *)state->source,
+		      expected + GUARD_BYTES);
+	while (i < bytes && state->guarded[rank][i] == expected[i])
+		i++;
+	if (i < bytes)
+		check_fail(load->check, UINT32_MAX, 0,
+			   "operation %u, a gather: byte %zu of w%u is %02x, not %02x", index,
+			   i - GUARD_BYTES, rank, state->guarded[rank][i], expected[i]);
+	free(expected);
 }
 
 /* Everybody has it. R-NUM-7: and to the bit, in whatever order packets have come. */
@@ -146,14 +215,17 @@ static void op_verify(struct load *load, uint32_t index)
 			check_fail(load->check, UINT32_MAX, 0,
 				   "operation %u: w%u says it is %s range", index, w,
 				   is_out_of_range ? "in" : "out of");
-		if (is_out_of_range)
+		if (op->op == LANES_COPY)
+			gather_verify(load, w, index);
+		else if (is_out_of_range)
 			continue;
-		if (memcmp(result, state->guarded[w] + GUARD_BYTES, op_bytes(op)) != 0)
+		else if (memcmp(result, state->guarded[w] + GUARD_BYTES, op_bytes(op)) != 0)
 			check_fail(load->check, UINT32_MAX, 0,
 				   "operation %u differs between w0 and w%u", index, w);
 	}
-	if (!is_out_of_range && !oracle_verify(op, scenario->workers, scenario->lanes,
-					       (const void *const *)state->source, result, text))
+	if (op->op != LANES_COPY && !is_out_of_range &&
+	    !oracle_verify(op, scenario->workers, scenario->lanes,
+			   (const void *const *)state->source, result, text))
 		check_fail(load->check, UINT32_MAX, 0, "operation %u of %u: %s", index,
 			   scenario->ops, text);
 	load->elements += op->count;
@@ -248,9 +320,11 @@ void load_lost(struct load *load)
 			if (!(state->done >> w & 1) || state->is_out_of_range[w])
 				continue;
 			guards_check(load, w, i);
-			if (!oracle_verify(&scenario->op[i], scenario->workers, scenario->lanes,
-					   (const void *const *)state->source,
-					   state->guarded[w] + GUARD_BYTES, text))
+			if (scenario->op[i].op == LANES_COPY)
+				gather_verify(load, w, i);
+			else if (!oracle_verify(&scenario->op[i], scenario->workers,
+						scenario->lanes, (const void *const *)state->source,
+						state->guarded[w] + GUARD_BYTES, text))
 				check_fail(load->check, UINT32_MAX, 0,
 					   "operation %u of w%u, before the end: %s", i, w, text);
 		}

@@ -83,6 +83,8 @@ static void element_put(const struct scenario_op *op, void *elements, uint64_t i
 
 	if (bytes == 8)
 		bits = bits << 32 | (uint32_t)draw;
+	if (op->op == LANES_COPY)
+		bits |= 1; /* who sends an element is seen (check.c) */
 	memcpy((uint8_t *)elements + i * bytes, &bits, bytes);
 }
 
@@ -333,4 +335,20 @@ bool oracle_verify(const struct scenario_op *op, uint32_t workers, uint32_t lane
 	if (workers == 1)
 		return lone_verify(op, sources[0], result, text);
 	return float32_verify(op, workers, lanes, sources, result, text);
+}
+
+void oracle_gather(const struct scenario_op *op, uint32_t workers, uint32_t rank,
+		   const void *const *sources, uint8_t *result)
+{
+	size_t bytes = lanes_bytes(op->type), first = 0, end;
+	struct scenario_parts parts;
+
+	scenario_parts(op, workers, &parts);
+	for (uint32_t i = 0; i < 2 * parts.count; i++, first = end) {
+		end = parts.pieces[i] * bytes;
+		for (uint32_t w = 0; w < workers && parts.wanted[rank] >> i & 1; w++)
+			if (parts.mine[w] == i / 2)
+				memcpy(result + first, (const uint8_t *)sources[w] + first,
+				       end - first);
+	}
 }

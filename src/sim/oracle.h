@@ -30,4 +30,8 @@ float oracle_exact(uint32_t workers, const void *const *sources, uint64_t i, boo
 bool oracle_verify(const struct scenario_op *op, uint32_t workers, uint32_t lanes,
 		   const void *const *sources, const void *result, char text[ORACLE_TEXT]);
 
+/* What a gather leaves at `rank`: writes what it wants into `result`, which has what was there before. */
+void oracle_gather(const struct scenario_op *op, uint32_t workers, uint32_t rank,
+		   const void *const *sources, uint8_t *result);
+
 #endif

@@ -168,6 +168,45 @@ static void oracle__contents_have_all_kinds_of_numbers(void **state)
 	assert_true(beyond > 50);
 }
 
+/* R-WK-13 */
+static void oracle__gather_has_what_is_wanted_of_its_owners(void **state)
+{
+	struct scenario_op op = { .type = LANES_UINT8, .op = LANES_COPY, .count = COUNT };
+	uint32_t empty = 0, idle = 0, kept = 0, straddled = 0;
+	static uint8_t result[COUNT];
+	struct scenario_parts parts;
+
+	(void)state;
+	for (op.parts = 1; op.parts <= 200; op.parts++) {
+		scenario_parts(&op, WORKERS, &parts);
+		assert_in_range(parts.count, 1, WORKERS);
+		assert_int_equal(parts.ends[parts.count - 1], COUNT);
+		for (uint32_t w = 0; w < WORKERS; w++) {
+			memset(sources[w], (int)w + 1, sizeof(sources[w]));
+			idle += parts.mine[w] == parts.count;
+		}
+		memset(result, 9, COUNT);
+		oracle_gather(&op, WORKERS, 0, source_list, result);
+		for (uint32_t i = 0, piece = 0; i < COUNT; i++) {
+			while (parts.pieces[piece] <= i)
+				piece++;
+			kept += result[i] == 9;
+			if (parts.wanted[0] >> piece & 1)
+				assert_int_equal(parts.mine[result[i] - 1], piece / 2);
+			else
+				assert_int_equal(result[i], 9);
+		}
+		for (uint32_t p = 1; p < parts.count; p++) {
+			empty += parts.ends[p] == parts.ends[p - 1];
+			straddled += parts.ends[p] / LANES == parts.ends[p - 1] / LANES;
+		}
+	}
+	assert_in_range(idle, 100, 300);
+	assert_in_range(empty, 5, 100);
+	assert_true(straddled > empty + 20);
+	assert_in_range(kept, 100000, 400000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +216,7 @@ int main(void)
 		cmocka_unit_test(oracle__sum_of_one_is_its_bits),
 		cmocka_unit_test(oracle__sum_beyond_range_is_infinite),
 		cmocka_unit_test(oracle__contents_have_all_kinds_of_numbers),
+		cmocka_unit_test(oracle__gather_has_what_is_wanted_of_its_owners),
 	};
 
 	return cmocka_run_group_tests_name("oracle", tests, NULL, NULL);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/scenario.h"
+
+enum { PARTS_STREAM = 200, SMALL = 64 };
+
+/* Nothing, much, or so little that several share a packet. */
+static uint64_t piece_draw(uint64_t left, struct rng *rng)
+{
+	uint64_t small = rng_log(rng, 1, SMALL);
+
+	switch (rng_below(rng, 4)) {
+	case 0:
+		return 0;
+	case 1:
+		return rng_between(rng, 0, left);
+	default:
+		return small < left ? small : left;
+	}
+}
+
+void scenario_parts(const struct scenario_op *op, uint32_t workers, struct scenario_parts *parts)
+{
+	uint64_t end = 0;
+	struct rng rng;
+
+	rng_init(&rng, op->parts, PARTS_STREAM);
+	*parts = (struct scenario_parts){ .count = 1 + rng_below(&rng, workers) };
+	for (uint32_t w = 0; w < workers; w++) {
+		uint32_t part = (uint32_t)((w + op->parts) % workers);
+
+		parts->mine[w] = part < parts->count ? part : parts->count;
+		parts->wanted[w] = rng_chance(&rng, 500000) ? UINT32_MAX : rng_u32(&rng);
+	}
+	for (uint32_t i = 0; i < 2 * parts->count; i++) {
+		uint64_t left = op->count - end;
+
+		end += i + 1 < 2 * parts->count ? piece_draw(left, &rng) : left;
+		parts->pieces[i] = parts->ends[i / 2] = end;
+	}
+}
