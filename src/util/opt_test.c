@@ -150,6 +150,10 @@ static void opt__each_kind_goes_to_its_field(void **state)
 	assert_int_equal(request.many, 2);
 	assert_int_equal(request.done, 1);
 	assert_true(request.is_checked);
+	taken("--seconds 0.01");
+	assert_int_equal(request.ms, 10);
+	taken("--seconds 60");
+	assert_int_equal(request.ms, 60000);
 }
 
 static void opt__a_letter_is_its_option(void **state)

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,6 +71,27 @@ static void plot__with_gnuplot_needs_a_file_that_can_be_written(void **state)
 	assert_false(plot_check("tally test", "a'.svg", false));
 }
 
+/* As plot_close; what it says on stderr is in `said`. */
+static bool close_and_hear(FILE *gnuplot, char said[128])
+{
+	FILE *file = fopen("said", "w+");
+	int kept = dup(STDERR_FILENO);
+	bool is_drawn;
+
+	assert_non_null(file);
+	assert_int_equal(unlink("said"), 0);
+	assert_true(kept >= 0);
+	assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
+	is_drawn = plot_close(gnuplot, "tally test", "a.svg");
+	assert_true(dup2(kept, STDERR_FILENO) >= 0);
+	close(kept);
+	memset(said, 0, 128);
+	rewind(file);
+	(void)!fread(said, 1, 127, file);
+	fclose(file);
+	return is_drawn;
+}
+
 static void plot__is_drawn_if_gnuplot_says_so(void **state)
 {
 	static const char *const scripts[] = { "#!/bin/sh\nread line && test \"$line\" = plot\n",
@@ -78,12 +100,15 @@ static void plot__is_drawn_if_gnuplot_says_so(void **state)
 	(void)state;
 	for (int fails = 0; fails < 2; fails++) {
 		FILE *gnuplot;
+		char said[128];
 
 		put_gnuplot(scripts[fails]);
 		gnuplot = plot_open("tally test");
 		assert_non_null(gnuplot);
 		fputs("plot\n", gnuplot);
-		assert_int_equal(plot_close(gnuplot, "tally test", "a.svg"), !fails);
+		assert_int_equal(close_and_hear(gnuplot, said), !fails);
+		assert_string_equal(
+			said, fails ? "tally test: --plot: gnuplot could not write a.svg\n" : "");
 	}
 }
 

@@ -16,7 +16,7 @@
 
 static char path[] = "tally-whole-test.XXXXXX";
 
-/* What each read gives: bytes, -1: a signal came, 0: the file ends; NULL: what there is. */
+/* What each read gives: bytes, -1: a signal came, -2: it fails, 0: the file ends; NULL: what there is. */
 static const ssize_t *played;
 static size_t left; /* of the file */
 
@@ -31,10 +31,10 @@ ssize_t __wrap_read(int fd, void *at, size_t bytes)
 		return __real_read(fd, at, bytes);
 	assert_int_equal(bytes, left);
 	got = *played++;
-	errno = EINTR;
+	errno = got == -2 ? ESTALE : EINTR;
 	if (got > 0)
 		left -= (size_t)got;
-	return got > 0 ? __real_read(fd, at, (size_t)got) : got;
+	return got > 0 ? __real_read(fd, at, (size_t)got) : got < 0 ? -1 : 0;
 }
 
 static bool has_no_status;
@@ -110,6 +110,19 @@ static void a_file_is_read_in_pieces_and_one_that_gets_shorter_is_none(void **st
 	played = NULL;
 }
 
+static void why_a_file_cannot_be_read_is_told(void **state)
+{
+	static const ssize_t failing[] = { 3, -2 };
+	size_t bytes;
+
+	(void)state;
+	played = failing;
+	left = 5;
+	assert_null(whole_read(path, 5, &bytes));
+	assert_int_equal(errno, ESTALE);
+	played = NULL;
+}
+
 static void what_is_no_regular_file_is_refused_at_once(void **state)
 {
 	char name[] = "tally-whole-fifo.XXXXXX";
@@ -182,6 +195,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_read_in_pieces_and_one_that_gets_shorter_is_none),
+		cmocka_unit_test(why_a_file_cannot_be_read_is_told),
 		cmocka_unit_test(a_file_is_read_as_it_is_up_to_its_limit),
 		cmocka_unit_test(what_is_no_regular_file_is_refused_at_once),
 		cmocka_unit_test(why_a_file_has_no_status_is_told),
