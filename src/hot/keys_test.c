@@ -393,6 +393,37 @@ static void lines__may_be_long_but_not_endless(void **state)
 	free(text);
 }
 
+/* The reader's room for a row grows, twice and more. */
+static void rows__may_have_many_keys(void **state)
+{
+	enum { KEYS = 20000, DIGITS = 5 };
+	static const struct {
+		enum keys_format format;
+		const char *begin, *value;
+	} rows[] = { { KEYS_LIST, "1", "" }, { KEYS_LIBSVM, "1 1:1", ":1" } };
+	char *text = malloc(16 + KEYS * (size_t)(DIGITS + 3));
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0; i < 2; i++) {
+		const struct keys_options options = { .format = rows[i].format };
+		size_t used = (size_t)sprintf(text, "%s", rows[i].begin);
+		struct keys *keys;
+		struct keys_row row;
+
+		for (uint32_t key = 2; key <= KEYS; key++)
+			used += (size_t)sprintf(text + used, " %u%s", key, rows[i].value);
+		assert_int_equal(keys_open(&keys, file_write(text, used), &options, error), 0);
+		assert_int_equal(keys_next(keys, &row), 1);
+		assert_int_equal(row.count, KEYS);
+		for (uint32_t k = 0; k < KEYS; k++)
+			assert_int_equal(row.key[k], k + 1);
+		assert_int_equal(keys_next(keys, &row), 0);
+		keys_close(keys);
+	}
+	free(text);
+}
+
 /* Numbers end with the 13th field; the next is a word, whatever it looks like. */
 static void criteo__has_words_from_the_14th_field_on(void **state)
 {
@@ -438,6 +469,7 @@ int main(void)
 		cmocka_unit_test(format__is_known_by_a_line_that_does_not_end),
 		cmocka_unit_test(format__has_a_name),
 		cmocka_unit_test(lines__may_be_long_but_not_endless),
+		cmocka_unit_test(rows__may_have_many_keys),
 		cmocka_unit_test(criteo__has_words_from_the_14th_field_on),
 		cmocka_unit_test(avazu__has_a_key_once),
 	};
