@@ -48,6 +48,7 @@ static struct identity started(const char *first, const char *second)
 	assert_true(pid >= 0);
 	if (!pid) {
 		dup2(ends[1], 1);
+		setpgid(0, 0); /* its parent does not lead its group */
 		execv(path, (char **)(uintptr_t)arguments);
 		_exit(127);
 	}

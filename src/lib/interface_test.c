@@ -252,6 +252,12 @@ static void interface__of_a_host_is_what_is_up_and_has_an_address(void **state)
 	all[2].ifa_netmask = v4_of(&v4[1], "0.0.0.0");
 	assert_int_equal(interface_list(list), 4);
 	assert_int_equal(list[0].prefix_bits, 96);
+	/* What lies behind a mask is no part of it. */
+	memset(v4[1].sin_zero, 0xff, sizeof(v4[1].sin_zero));
+	all[2].ifa_netmask = v4_of(&v4[1], "255.255.255.255");
+	assert_int_equal(interface_list(list), 4);
+	assert_int_equal(list[0].prefix_bits, 128);
+	memset(v4[1].sin_zero, 0, sizeof(v4[1].sin_zero));
 	is_without = true;
 	assert_int_equal(interface_list(list), 0);
 	is_without = false;
