@@ -56,10 +56,9 @@ static void endpoint__sums_int32_exactly_under_loss(void **state)
 		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
 }
 
-/* One of each stream. */
-static void endpoint__has_as_many_operations_as_it_was_opened_for(void **state)
+/* Worker 0, opened anew for one operation of each stream. */
+static struct endpoint *reopen(struct net *net, uint32_t run)
 {
-	struct net *net = net_open(1, 0, 1);
 	struct endpoint_shard shard = { .address = switch_address, .generation = GENERATION };
 	struct endpoint_options options = { .link = &net->links[0].link,
 					    .quant = &quant_scalar,
@@ -67,17 +66,26 @@ static void endpoint__has_as_many_operations_as_it_was_opened_for(void **state)
 					    .shards_count = 1,
 					    .workers = 1,
 					    .slots = SLOTS,
-					    .run = 4,
+					    .run = run,
 					    .window = 8,
 					    .ops_max = 1,
 					    .contenders = &net->contenders };
 	struct endpoint *endpoint = endpoint_open(&options);
-	int32_t data[MAP_STREAMS] = { 5, 6 };
 
-	(void)state;
+	assert_non_null(endpoint);
 	endpoint_close(net->endpoints[0]);
 	net->endpoints[0] = endpoint;
 	assert_int_equal(endpoint_start(endpoint, LANES), 0);
+	return endpoint;
+}
+
+static void endpoint__has_as_many_operations_as_it_was_opened_for(void **state)
+{
+	struct net *net = net_open(1, 0, 1);
+	struct endpoint *endpoint = reopen(net, 4);
+	int32_t data[MAP_STREAMS] = { 5, 6 };
+
+	(void)state;
 	for (int stream = 0; stream < MAP_STREAMS; stream++) {
 		struct endpoint_op op = op_of_type(LANES_INT32, 0, &data[stream], 1);
 
@@ -247,6 +255,49 @@ static void endpoint__keeps_what_the_link_has_no_room_for(void **state)
 		assert_int_equal(stats.updates_out, COUNT / LANES);
 		assert_int_equal(stats.results_in, COUNT / LANES);
 	}
+	net_close(net);
+}
+
+static int one_offer(struct link *link, const struct link_frame *frames, uint32_t count,
+		     uint32_t *taken)
+{
+	*taken = count ? 1 : 0;
+	return test_send(link, frames, *taken);
+}
+
+static bool note_slot(struct net *net, const struct wire *wire, uint32_t worker)
+{
+	uint32_t *seen = net->lost_arg;
+
+	seen[wire->slot] += worker == TO_SWITCH && wire->type == WIRE_UPDATE;
+	return true;
+}
+
+/* However many have to wait: nobody hears them, and the time stands still, so that nothing goes again. */
+static void endpoint__sends_each_packet_that_waits_for_room_once(void **state)
+{
+	enum { PACKETS = MAP_EXPRESS_SLOTS_MIN }; /* all at once; those of bulk go one by one */
+	static int32_t data[PACKETS * LANES];
+	struct net *net = net_open(1, 0, 1);
+	struct endpoint *endpoint = reopen(net, 1); /* a frame has one packet */
+	struct link_ops ops = narrow_ops;
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, data, PACKETS * LANES);
+	uint32_t seen[SLOTS] = { 0 }, slots = 0;
+
+	(void)state;
+	op.stream = MAP_EXPRESS;
+	ops.offer = one_offer;
+	net->links[0].link.ops = &ops;
+	net->lost_arg = seen;
+	net->is_lost = note_slot;
+	assert_int_equal(endpoint_submit(endpoint, &op), 0);
+	for (uint32_t polls = 0; polls < 2 * PACKETS; polls++)
+		endpoint_poll(endpoint);
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		assert_in_range(seen[slot], 0, 1);
+		slots += seen[slot];
+	}
+	assert_int_equal(slots, PACKETS);
 	net_close(net);
 }
 
@@ -549,6 +600,7 @@ static void segments__reach_beyond_32_bits(void **state)
 	assert_ptr_not_equal(vast, MAP_FAILED);
 	memcpy(near, ((uint32_t[]){ 1, 2, 3, 4 }), 16);
 	assert_ptr_equal(segments_read(&op, SEGMENTS_SOURCE, far - 4, 4, scratch), near);
+	assert_ptr_equal(segments_read(&op, SEGMENTS_SOURCE, far, 4, scratch), last);
 	assert_ptr_equal(segments_read(&op, SEGMENTS_SOURCE, far + 1, 3, scratch), last + 1);
 	assert_ptr_equal(segments_read(&op, SEGMENTS_SOURCE, far - 2, 5, scratch), scratch);
 	assert_memory_equal(scratch, ((uint32_t[]){ 3, 4, 5, 6, 7 }), 20);
@@ -669,6 +721,7 @@ int main(void)
 		cmocka_unit_test(endpoint__begins_one_message_while_others_want_it),
 		cmocka_unit_test(endpoint__counts_the_bytes_that_come),
 		cmocka_unit_test(endpoint__keeps_what_the_link_has_no_room_for),
+		cmocka_unit_test(endpoint__sends_each_packet_that_waits_for_room_once),
 		cmocka_unit_test(endpoint__copy_that_is_asked_for_does_not_wait_for_the_window),
 		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),
 		cmocka_unit_test(endpoint__gives_back_inf_nan_and_saturates),
