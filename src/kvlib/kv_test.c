@@ -592,6 +592,37 @@ static void kv__bad_arguments_are_named(void **state)
 	fake_end(fake);
 }
 
+static bool is_without_threads;
+
+int __real_thread_create(pthread_t *thread, void *(*main)(void *), void *arg);
+int __wrap_thread_create(pthread_t *thread, void *(*main)(void *), void *arg);
+
+int __wrap_thread_create(pthread_t *thread, void *(*main)(void *), void *arg)
+{
+	return is_without_threads ? EAGAIN : __real_thread_create(thread, main, arg);
+}
+
+static void kv__open_without_a_thread_is_an_error_of_the_system(void **state)
+{
+	struct tally_kv_options options = options_of("127.0.0.1:7001", 0);
+	struct tally_kv *kv = NULL;
+
+	(void)state;
+	is_without_threads = true;
+	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_SYSTEM,
+	       "tally_kv_open: cannot start a thread: Resource temporarily unavailable");
+	is_without_threads = false;
+	assert_null(kv);
+}
+
+static atomic_uint opens;
+
+static void count_open(struct kv_message *opened)
+{
+	(void)opened;
+	opens++;
+}
+
 static void kv__refusals_of_a_server_are_named(void **state)
 {
 	static const struct {
@@ -619,9 +650,13 @@ static void kv__refusals_of_a_server_are_named(void **state)
 		assert_non_null(strstr(tally_get_last_error(NULL), fake->address));
 		assert_null(kv);
 	}
-	/* A pull fails alone, and says so once. */
+	/* A pull fails alone, and says so once. The connection stays. */
 	fake_refuses(fake, KV_NOTHING, KV_REFUSED_INTERNAL);
 	kv = open_of(fake->address, 0);
+	opens = 0;
+	pthread_mutex_lock(&fake->lock);
+	fake->opened = count_open;
+	pthread_mutex_unlock(&fake->lock);
 	fake_refuses(fake, KV_PULL, KV_REFUSED_MEMORY);
 	ok(tally_kv_pull(kv, key, value, 2, &timestamp));
 	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
@@ -633,6 +668,7 @@ static void kv__refusals_of_a_server_are_named(void **state)
 	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
 	ok(tally_kv_push(kv, key, value, 2, &timestamp));
 	ok(tally_kv_wait(kv, timestamp, -1));
+	assert_int_equal(opens, 0);
 	/* A batch that is refused is missed by all after it. */
 	fake_refuses(fake, KV_BATCH, KV_REFUSED_DISK);
 	ok(tally_kv_push(kv, key, value, 2, &timestamp));
@@ -661,6 +697,7 @@ int main(void)
 		cmocka_unit_test(kv__after_a_barrier_a_pull_brings_all_pushes),
 		cmocka_unit_test(kv__barriers_of_a_second_run_wait_for_all),
 		cmocka_unit_test(kv__bad_arguments_are_named),
+		cmocka_unit_test(kv__open_without_a_thread_is_an_error_of_the_system),
 		cmocka_unit_test(kv__refusals_of_a_server_are_named),
 	};
 
