@@ -55,6 +55,29 @@ static uint64_t begin_of(const struct request *request, uint32_t rank, uint64_t 
 
 /* ---- what is refused ---- */
 
+int extent_check(const struct report_who *who, const struct request *request,
+		 const struct extent *extent)
+{
+	uint32_t align = lanes_bytes((enum lanes_type)request->dtype);
+	uint64_t bytes = extent->count * align;
+
+	if (!extent->count)
+		return TALLY_OK;
+	if (!extent->at)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %llu",
+				    request->call, extent->name, (unsigned long long)extent->count);
+	if ((uintptr_t)extent->at % align)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %u bytes",
+				    request->call, extent->name, extent->at, align);
+	/* An end that wraps round is below its beginning, and would meet nothing. */
+	if ((uintptr_t)extent->at > UINTPTR_MAX - bytes)
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: %s %p with count %llu ends above the highest address",
+				    request->call, extent->name, extent->at,
+				    (unsigned long long)extent->count);
+	return TALLY_OK;
+}
+
 static int counts_check(const struct tally_comm *comm, const struct request *request)
 {
 	const uint64_t most = (uint64_t)1 << COLLECTIVE_COUNT_BITS;
@@ -261,170 +284,4 @@ bool collective_note(struct tally_comm *comm, struct tally_work *work,
 	work->mine = parts > 1 ? comm->who.rank : is_sender(comm, request) ? 0 : 1;
 	work->op.root = root_of(comm, request);
 	return true;
-}
-
-/* ---- the calls ---- */
-
-/* What all of them say. */
-struct collective {
-	const char *call;
-	enum control_op_kind kind;
-	int dtype, op;
-	uint32_t root;
-};
-
-static int run(struct tally_comm *comm, const struct collective *what, const void *send, void *recv,
-	       size_t count)
-{
-	const struct tally_buffer buffer = { send, recv, count };
-	const struct request request = { .call = what->call,
-					 .kind = what->kind,
-					 .buffers = &buffer,
-					 .n = 1,
-					 .dtype = what->dtype,
-					 .op = what->op,
-					 .root = what->root,
-					 .may_interrupt = true };
-
-	return operation_run(comm, &request, NULL);
-}
-
-static int start(struct tally_comm *comm, const struct collective *what,
-		 const struct tally_buffer *buffer, const struct tally_op_options *options,
-		 struct tally_work **work)
-{
-	const struct request request = { .call = what->call,
-					 .kind = what->kind,
-					 .buffers = buffer,
-					 .n = 1,
-					 .dtype = what->dtype,
-					 .op = what->op,
-					 .root = what->root,
-					 .options = options };
-
-	return operation_start(comm, &request, work);
-}
-
-int tally_reduce(const void *send, void *recv, size_t count, int dtype, int op, uint32_t root,
-		 struct tally_comm *comm)
-{
-	const struct collective what = { "tally_reduce", CONTROL_OP_REDUCE, dtype, op, root };
-
-	return run(comm, &what, send, recv, count);
-}
-
-int tally_ireduce(const void *send, void *recv, size_t count, int dtype, int op, uint32_t root,
-		  struct tally_comm *comm, const struct tally_op_options *options,
-		  struct tally_work **work)
-{
-	const struct collective what = { "tally_ireduce", CONTROL_OP_REDUCE, dtype, op, root };
-	const struct tally_buffer buffer = { send, recv, count };
-
-	return start(comm, &what, &buffer, options, work);
-}
-
-int tally_broadcast(const void *send, void *recv, size_t count, int dtype, uint32_t root,
-		    struct tally_comm *comm)
-{
-	const struct collective what = { "tally_broadcast", CONTROL_OP_BROADCAST, dtype, 0, root };
-
-	return run(comm, &what, send, recv, count);
-}
-
-int tally_ibroadcast(const void *send, void *recv, size_t count, int dtype, uint32_t root,
-		     struct tally_comm *comm, const struct tally_op_options *options,
-		     struct tally_work **work)
-{
-	const struct collective what = { "tally_ibroadcast", CONTROL_OP_BROADCAST, dtype, 0, root };
-	const struct tally_buffer buffer = { send, recv, count };
-
-	return start(comm, &what, &buffer, options, work);
-}
-
-int tally_allgather(const void *send, void *recv, size_t count, int dtype, struct tally_comm *comm)
-{
-	const struct collective what = { "tally_allgather", CONTROL_OP_ALLGATHER, dtype, 0, 0 };
-
-	return run(comm, &what, send, recv, count);
-}
-
-int tally_iallgather(const void *send, void *recv, size_t count, int dtype, struct tally_comm *comm,
-		     const struct tally_op_options *options, struct tally_work **work)
-{
-	const struct collective what = { "tally_iallgather", CONTROL_OP_ALLGATHER, dtype, 0, 0 };
-	const struct tally_buffer buffer = { send, recv, count };
-
-	return start(comm, &what, &buffer, options, work);
-}
-
-int tally_reduce_scatter(const void *send, void *recv, size_t count, int dtype, int op,
-			 struct tally_comm *comm)
-{
-	const struct collective what = { "tally_reduce_scatter", CONTROL_OP_REDUCE_SCATTER, dtype,
-					 op, 0 };
-
-	return run(comm, &what, send, recv, count);
-}
-
-int tally_ireduce_scatter(const void *send, void *recv, size_t count, int dtype, int op,
-			  struct tally_comm *comm, const struct tally_op_options *options,
-			  struct tally_work **work)
-{
-	const struct collective what = { "tally_ireduce_scatter", CONTROL_OP_REDUCE_SCATTER, dtype,
-					 op, 0 };
-	const struct tally_buffer buffer = { send, recv, count };
-
-	return start(comm, &what, &buffer, options, work);
-}
-
-int tally_gather(const void *send, void *recv, size_t count, int dtype, uint32_t root,
-		 struct tally_comm *comm)
-{
-	const struct collective what = { "tally_gather", CONTROL_OP_GATHER, dtype, 0, root };
-
-	return run(comm, &what, send, recv, count);
-}
-
-int tally_igather(const void *send, void *recv, size_t count, int dtype, uint32_t root,
-		  struct tally_comm *comm, const struct tally_op_options *options,
-		  struct tally_work **work)
-{
-	const struct collective what = { "tally_igather", CONTROL_OP_GATHER, dtype, 0, root };
-	const struct tally_buffer buffer = { send, recv, count };
-
-	return start(comm, &what, &buffer, options, work);
-}
-
-int tally_scatter(const void *send, void *recv, size_t count, int dtype, uint32_t root,
-		  struct tally_comm *comm)
-{
-	const struct collective what = { "tally_scatter", CONTROL_OP_SCATTER, dtype, 0, root };
-
-	return run(comm, &what, send, recv, count);
-}
-
-int tally_iscatter(const void *send, void *recv, size_t count, int dtype, uint32_t root,
-		   struct tally_comm *comm, const struct tally_op_options *options,
-		   struct tally_work **work)
-{
-	const struct collective what = { "tally_iscatter", CONTROL_OP_SCATTER, dtype, 0, root };
-	const struct tally_buffer buffer = { send, recv, count };
-
-	return start(comm, &what, &buffer, options, work);
-}
-
-int tally_alltoall(const void *send, void *recv, size_t count, int dtype, struct tally_comm *comm)
-{
-	const struct collective what = { "tally_alltoall", CONTROL_OP_ALLTOALL, dtype, 0, 0 };
-
-	return run(comm, &what, send, recv, count);
-}
-
-int tally_ialltoall(const void *send, void *recv, size_t count, int dtype, struct tally_comm *comm,
-		    const struct tally_op_options *options, struct tally_work **work)
-{
-	const struct collective what = { "tally_ialltoall", CONTROL_OP_ALLTOALL, dtype, 0, 0 };
-	const struct tally_buffer buffer = { send, recv, count };
-
-	return start(comm, &what, &buffer, options, work);
 }

@@ -10,7 +10,7 @@
  *     process     config report version interface bootstrap* config_bootstrap identity present wake lent fold timeline
  *     state       local work comm_state group stray paths, and what drives: progress
  *     membership  seat membership_do late membership background
- *     calls       operation collective handle fuse dump
+ *     calls       collective operation calls handle fuse dump
  *     life        local_end comm split oob
  */
 #ifndef LIB_COMM_H

@@ -64,29 +64,6 @@ static const char *name_of(const struct request *request, size_t idx, const char
 	return text;
 }
 
-int extent_check(const struct report_who *who, const struct request *request,
-		 const struct extent *extent)
-{
-	uint32_t align = element_bytes(request->dtype);
-	uint64_t bytes = extent->count * align;
-
-	if (!extent->count)
-		return TALLY_OK;
-	if (!extent->at)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %llu",
-				    request->call, extent->name, (unsigned long long)extent->count);
-	if ((uintptr_t)extent->at % align)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %u bytes",
-				    request->call, extent->name, extent->at, align);
-	/* An end that wraps round is below its beginning, and would meet nothing. */
-	if ((uintptr_t)extent->at > UINTPTR_MAX - bytes)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: %s %p with count %llu ends above the highest address",
-				    request->call, extent->name, extent->at,
-				    (unsigned long long)extent->count);
-	return TALLY_OK;
-}
-
 static bool overlaps(const void *a, const void *b, uint64_t bytes)
 {
 	uintptr_t a_first = (uintptr_t)a, b_first = (uintptr_t)b;

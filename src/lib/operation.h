@@ -21,16 +21,6 @@ struct request {
 	bool may_interrupt; /* a call that waits: it is called again then */
 };
 
-/* Something of a call that is memory of the caller's. */
-struct extent {
-	const char *name; /* "send", "buffers[3].send" */
-	const void *at;
-	uint64_t count; /* elements */
-};
-/* TALLY_OK, or what is wrong with it, said. */
-int extent_check(const struct report_who *who, const struct request *request,
-		 const struct extent *extent);
-
 /* TALLY_OK, or what is wrong with it, said. No lock held. */
 int operation_check(struct tally_comm *comm, const struct request *request);
 
@@ -57,6 +47,16 @@ enum {
 	COLLECTIVE_COUNT_BITS =
 		45, /* more elements than any address space holds; keeps all sums far from their wrap */
 };
+
+/* Something of a call that is memory of the caller's. */
+struct extent {
+	const char *name; /* "send", "buffers[3].send" */
+	const void *at;
+	uint64_t count; /* elements */
+};
+/* TALLY_OK, or what is wrong with it, said. */
+int extent_check(const struct report_who *who, const struct request *request,
+		 const struct extent *extent);
 
 /* TALLY_OK, or what is wrong with its root, counts and memory, said. */
 int collective_check(const struct tally_comm *comm, const struct request *request);
