@@ -253,7 +253,7 @@ usage() {
 	run 2 run -n 2 --frobnicate -- true
 	says err 'frobnicate'
 	run 2 bench
-	run 2 bench allgather
+	run 2 bench allsum
 	run 2 bench allreduce --elements 1,,2
 	says err 'elements 1,,2'
 	run 2 bench allreduce --bytes 1K
