@@ -177,6 +177,37 @@ static void collective__takes_options_of_an_older_header(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* What each rank works out by itself, blocking and in a group: its memory goes back with the handle. */
+static void gathered__sums_are_counted_and_their_memory_goes_back(void **state)
+{
+	struct tally_stats stats = TALLY_STATS_INIT;
+	struct seat seats[2] = { 0 };
+	struct tally_work *works[2][3];
+	int64_t x[2][3] = { { 3, -5, 7 }, { -11, 13, 1 } };
+
+	(void)state;
+	seats_open(seats, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		tally_group_start();
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(tally_iallreduce(&x[r][i], &x[r][i], 1, TALLY_INT64,
+							  i == 2 ? TALLY_MIN : TALLY_PROD,
+							  seats[r].comm, NULL, &works[r][i]),
+					 TALLY_OK);
+		assert_int_equal(tally_group_end(), TALLY_OK);
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(tally_waitall(3, works[r], -1), TALLY_OK);
+		assert_true(x[r][0] == -33 && x[r][1] == -65 && x[r][2] == 1);
+		assert_int_equal(tally_comm_get_stats(seats[r].comm, &stats), TALLY_OK);
+		assert_int_equal(stats.gathered, 2); /* the products are one operation */
+		for (const struct tally_work *work = seats[r].comm->free_works; work;
+		     work = work->next)
+			assert_null(work->fold);
+	}
+	seats_do(seats, 2, seat_leave);
+}
+
 static int interrupted_at_once(void *ctx)
 {
 	(void)ctx;
@@ -220,6 +251,7 @@ int main(void)
 		cmocka_unit_test(collective__refuses_parts_that_do_not_fit),
 		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
+		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
 		cmocka_unit_test(collective__that_was_interrupted_is_called_again_as_it_was),
 	};
 

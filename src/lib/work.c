@@ -120,9 +120,11 @@ static void segments_free(struct tally_work *work)
 		free(work->lents);
 	if (work->ends != &work->end)
 		free(work->ends);
+	free(work->fold);
 	work->segments = NULL;
 	work->lents = NULL;
 	work->ends = NULL;
+	work->fold = NULL;
 	work->segments_count = 0;
 }
 
