@@ -1,6 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls.c - the calls of reduce, broadcast, gather and their kin; collective.c knows what they mean. */
+/* calls.c - the calls that start an operation, as tally.h has them. */
 #include "lib/operation.h"
+
+int tally_allreduce(const void *send, void *recv, size_t count, int dtype, int op,
+		    struct tally_comm *comm)
+{
+	const struct tally_buffer buffer = { send, recv, count };
+	const struct request request = { .call = "tally_allreduce",
+					 .kind = CONTROL_OP_ALLREDUCE,
+					 .buffers = &buffer,
+					 .n = 1,
+					 .dtype = dtype,
+					 .op = op,
+					 .may_interrupt = true };
+
+	return operation_run(comm, &request, NULL);
+}
+
+int tally_iallreduce(const void *send, void *recv, size_t count, int dtype, int op,
+		     struct tally_comm *comm, const struct tally_op_options *options,
+		     struct tally_work **work)
+{
+	const struct tally_buffer buffer = { send, recv, count };
+	const struct request request = { .call = "tally_iallreduce",
+					 .kind = CONTROL_OP_ALLREDUCE,
+					 .buffers = &buffer,
+					 .n = 1,
+					 .dtype = dtype,
+					 .op = op,
+					 .options = options };
+
+	return operation_start(comm, &request, work);
+}
+
+int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dtype, int op,
+			   struct tally_comm *comm, const struct tally_op_options *options,
+			   struct tally_work **work)
+{
+	const struct request request = { .call = "tally_iallreduce_multi",
+					 .kind = CONTROL_OP_ALLREDUCE,
+					 .buffers = buffers,
+					 .n = n,
+					 .is_multi = true,
+					 .dtype = dtype,
+					 .op = op,
+					 .options = options };
+
+	return operation_start(comm, &request, work);
+}
+
+/* A barrier's type and op are no choice: the numbers are the same on all ranks. */
+int tally_barrier(struct tally_comm *comm)
+{
+	const struct request request = { .call = "tally_barrier",
+					 .kind = CONTROL_OP_BARRIER,
+					 .dtype = TALLY_INT32,
+					 .may_interrupt = true };
+
+	return operation_run(comm, &request, NULL);
+}
+
+int tally_ibarrier(struct tally_comm *comm, const struct tally_op_options *options,
+		   struct tally_work **work)
+{
+	const struct request request = { .call = "tally_ibarrier",
+					 .kind = CONTROL_OP_BARRIER,
+					 .dtype = TALLY_INT32,
+					 .options = options };
+
+	return operation_start(comm, &request, work);
+}
+
+/* ---- reduce, broadcast, gather and their kin; collective.c knows what they mean ---- */
 
 /* What all of them say. */
 struct collective {

@@ -60,13 +60,13 @@ struct tally_work {
 	struct lent *lents;                /* two of each: source, destination; or `lent` */
 	struct endpoint_segment segment;
 	struct lent lent[2];
-	uint64_t *
-		ends; /* R-WK-13: of `parts` parts, this rank has `mine`; NULL, &end, or allocated */
+	/* R-WK-13: where `parts` parts end, of which this rank has `mine`; NULL, &end, or allocated. */
+	uint64_t *ends;
 	uint64_t end;
 	uint32_t parts, mine;
 	struct fold *fold; /* NULL, or it is gathered, and `segments` are where the result goes */
-	struct tally_buffer
-		called; /* as the caller said it: a blocking call that was interrupted comes again with it */
+	/* As the caller said it: a blocking call that was interrupted comes again with it. */
+	struct tally_buffer called;
 	uint64_t first_ns;          /* its first packet was built; 0: not yet, or nobody asks */
 	struct tally_work *members; /* by `next`: the handles of what was fused into this one */
 	uint64_t submitted_ns;

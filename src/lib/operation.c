@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operation.c - the calls that start an operation: what they refuse, and how they enter. */
+/* operation.c - an operation from its request on: what is refused, how it enters, and who waits for it. */
 #include "lib/operation.h"
 
 #include <stdatomic.h>
@@ -460,7 +460,7 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 	return TALLY_OK;
 }
 
-/* ---- the calls ---- */
+/* ---- starting ---- */
 
 /* A caller built with an older header, whose struct ends before `counts`, keeps working. */
 static void options_take(struct request *request, struct tally_op_options *mine)
@@ -646,73 +646,4 @@ int operation_run(struct tally_comm *comm, const struct request *request, uint64
 		result = enter_and_wait(comm, request, number);
 	comm_unlock(comm);
 	return result;
-}
-
-int tally_allreduce(const void *send, void *recv, size_t count, int dtype, int op,
-		    struct tally_comm *comm)
-{
-	const struct tally_buffer buffer = { send, recv, count };
-	const struct request request = { .call = "tally_allreduce",
-					 .kind = CONTROL_OP_ALLREDUCE,
-					 .buffers = &buffer,
-					 .n = 1,
-					 .dtype = dtype,
-					 .op = op,
-					 .may_interrupt = true };
-
-	return operation_run(comm, &request, NULL);
-}
-
-int tally_iallreduce(const void *send, void *recv, size_t count, int dtype, int op,
-		     struct tally_comm *comm, const struct tally_op_options *options,
-		     struct tally_work **work)
-{
-	const struct tally_buffer buffer = { send, recv, count };
-	const struct request request = { .call = "tally_iallreduce",
-					 .kind = CONTROL_OP_ALLREDUCE,
-					 .buffers = &buffer,
-					 .n = 1,
-					 .dtype = dtype,
-					 .op = op,
-					 .options = options };
-
-	return operation_start(comm, &request, work);
-}
-
-int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dtype, int op,
-			   struct tally_comm *comm, const struct tally_op_options *options,
-			   struct tally_work **work)
-{
-	const struct request request = { .call = "tally_iallreduce_multi",
-					 .kind = CONTROL_OP_ALLREDUCE,
-					 .buffers = buffers,
-					 .n = n,
-					 .is_multi = true,
-					 .dtype = dtype,
-					 .op = op,
-					 .options = options };
-
-	return operation_start(comm, &request, work);
-}
-
-/* A barrier's type and op are no choice: the numbers are the same on all ranks. */
-int tally_barrier(struct tally_comm *comm)
-{
-	const struct request request = { .call = "tally_barrier",
-					 .kind = CONTROL_OP_BARRIER,
-					 .dtype = TALLY_INT32,
-					 .may_interrupt = true };
-
-	return operation_run(comm, &request, NULL);
-}
-
-int tally_ibarrier(struct tally_comm *comm, const struct tally_op_options *options,
-		   struct tally_work **work)
-{
-	const struct request request = { .call = "tally_ibarrier",
-					 .kind = CONTROL_OP_BARRIER,
-					 .dtype = TALLY_INT32,
-					 .options = options };
-
-	return operation_start(comm, &request, work);
 }

@@ -43,10 +43,8 @@ int operation_may_wait(const struct tally_comm *comm, const char *call);
 
 /* ---- collective.c: what is no allreduce and no barrier ---- */
 
-enum {
-	COLLECTIVE_COUNT_BITS =
-		45, /* more elements than any address space holds; keeps all sums far from their wrap */
-};
+/* Of a count: more elements than any address space holds; keeps all sums far from their wrap. */
+enum { COLLECTIVE_COUNT_BITS = 45 };
 
 /* Something of a call that is memory of the caller's. */
 struct extent {
