@@ -274,7 +274,7 @@ enum tally_op_flags {
 	 * one, with the bound of float16. Up to 16 ranks; more ranks, and all else, are TALLY_ERR_UNSUPPORTED. */
 	TALLY_OP_HALF = 2,
 	/* A sum or average of floats is exact at any size, rounded once. An element of float32 takes 10 lanes with up
-	 * to 8 ranks: ten times the bytes. All else is exact anyway. */
+	 * to 8 ranks: ten times the bytes. Products are as they are; all else is exact anyway. */
 	TALLY_OP_EXACT = 4
 };
 
