@@ -8,8 +8,6 @@ their own sizes and places; blocking, and in a group; in parts of a split; from 
 communicators. every_collective.py --rank ... is one rank; the first process works out what is right."""
 import collections
 import ctypes
-import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -226,14 +224,7 @@ def check(out, name, some, n, packet):
 def job(library, size):
     every = list(cases())
     with tempfile.TemporaryDirectory() as out:
-        environment = dict(os.environ, TALLY_AGGREGATOR="local", TALLY_LOCAL_SIZE=str(size))
-        name = f"every-collective-{os.getpid()}-{size}"
-        ranks = [subprocess.Popen([sys.executable, __file__, "--rank", library, name, str(rank), str(size), out],
-                                  env=environment) for rank in range(size)]
-        if any([rank.wait(timeout=240) for rank in ranks]):
-            raise SystemExit(f"a job of {size} ranks has failed")
-        with open(f"{out}/stats.0", encoding="ascii") as file:
-            packet = int(file.read())
+        packet = every_type.play(__file__, library, size, out)
         total = check(out, "main", every[::2], size, packet) + check(out, "thread", every[1::2], size, packet)
         for half in range(2):
             n = len(range(half, size, 2))

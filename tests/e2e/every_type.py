@@ -254,17 +254,22 @@ def check(out, name, some, ranks, packet):
     return checked
 
 
+def play(script, library, size, out):
+    """A job whose ranks are this script's; the lanes of its packets."""
+    environment = dict(os.environ, TALLY_AGGREGATOR="local", TALLY_LOCAL_SIZE=str(size))
+    name = f"every-{os.getpid()}-{size}"
+    ranks = [subprocess.Popen([sys.executable, script, "--rank", library, name, str(rank), str(size), out],
+                              env=environment) for rank in range(size)]
+    if any([rank.wait(timeout=240) for rank in ranks]):
+        raise SystemExit(f"a job of {size} ranks has failed")
+    with open(f"{out}/stats.0", encoding="ascii") as file:
+        return int(file.read())
+
+
 def job(library, size):
     every = list(enumerate(cases()))
     with tempfile.TemporaryDirectory() as out:
-        environment = dict(os.environ, TALLY_AGGREGATOR="local", TALLY_LOCAL_SIZE=str(size))
-        name = f"every-type-{os.getpid()}-{size}"
-        ranks = [subprocess.Popen([sys.executable, __file__, "--rank", library, name, str(rank), str(size), out],
-                                  env=environment) for rank in range(size)]
-        if any([rank.wait(timeout=240) for rank in ranks]):
-            raise SystemExit(f"a job of {size} ranks has failed")
-        with open(f"{out}/stats.0", encoding="ascii") as file:
-            packet = int(file.read())
+        packet = play(__file__, library, size, out)
         all_ranks, total = list(range(size)), 0
         for which, some in (("main", every[::2]), ("thread", every[1::2])):
             total += check(out, which, some, all_ranks, packet)
