@@ -33,6 +33,7 @@ enum {
 	HOT = WORKERS * EACH + 1,      /* keys of the map */
 	ROWS = KEYS + KINDS,
 	KILLS = 5,
+	TIMES = 4,      /* as many, at most; see kill_all() */
 	PAUSE_MS = 500, /* from one to the next, at most */
 	PUSHES_OF_A_STEP = 6,
 	READY_MS = 60000,
@@ -41,8 +42,8 @@ enum {
 
 struct worker_state {
 	uint32_t pushes[KINDS];
-	uint64_t lost[KINDS];
-	float row[ROWS]; /* as it has pulled them at the end */
+	_Atomic uint64_t lost[KINDS]; /* so far */
+	float row[ROWS];              /* as it has pulled them at the end */
 };
 
 static struct shared {
@@ -84,9 +85,19 @@ static void push(struct tally_kv *kv, uint32_t idx, uint32_t kind)
 	check(tally_kv_push(kv, key, value, 2, NULL), "push", idx);
 }
 
+/* One is kept for the end. */
 static bool may_push(uint32_t idx, uint32_t kind)
 {
-	return shared->worker[idx].pushes[kind] < EACH;
+	return shared->worker[idx].pushes[kind] + 1 < EACH;
+}
+
+static void losses_note(struct tally_kv *kv, uint32_t idx)
+{
+	struct tally_kv_stats stats = TALLY_KV_STATS_INIT;
+
+	check(tally_kv_get_stats(kv, &stats), "stats", idx);
+	atomic_store(&shared->worker[idx].lost[0], stats.packets_lost);
+	atomic_store(&shared->worker[idx].lost[1], stats.batches_lost);
 }
 
 /* One at a time now and then, so that what is complete is always near to what was pushed. */
@@ -97,16 +108,24 @@ static void worker_pushes(struct tally_kv *kv, uint32_t idx, struct rng *rng)
 
 		if (may_push(idx, kind))
 			push(kv, idx, kind);
+		losses_note(kv, idx);
 		/* So that there are pushes left for the last of many kills. */
 		sleep_us(rng_below(rng, 3000 * (1 + kills / (2 * KILLS))));
 	}
+}
+
+static void step_end(struct tally_kv *kv, uint32_t idx)
+{
+	uint64_t timestamp;
+
+	check(tally_kv_step(kv, &timestamp), "step", idx);
+	check(tally_kv_wait(kv, timestamp, -1), "wait for a step", idx);
 }
 
 static void worker_steps(struct tally_kv *kv, uint32_t idx, struct rng *rng)
 {
 	for (uint32_t step = 0; step < atomic_load(&shared->steps); step++) {
 		uint32_t none = UINT32_MAX;
-		uint64_t timestamp;
 
 		for (uint32_t i = 0; i < PUSHES_OF_A_STEP; i++) {
 			uint32_t kind = rng_below(rng, KINDS);
@@ -118,9 +137,18 @@ static void worker_steps(struct tally_kv *kv, uint32_t idx, struct rng *rng)
 		/* All make as many: nobody has begun the next but one before all have ended this one. */
 		if (atomic_load(&shared->is_over))
 			atomic_compare_exchange_strong(&shared->steps, &none, step + 2);
-		check(tally_kv_step(kv, &timestamp), "step", idx);
-		check(tally_kv_wait(kv, timestamp, -1), "wait for a step", idx);
+		step_end(kv, idx);
+		losses_note(kv, idx);
 	}
+}
+
+/* The server ends no more: so these are in, whatever was lost before. */
+static void worker_pushes_last(struct tally_kv *kv, uint32_t idx)
+{
+	for (uint32_t kind = 0; kind < KINDS; kind++)
+		push(kv, idx, kind);
+	if (is_sync)
+		step_end(kv, idx);
 }
 
 static void rows_pull(struct tally_kv *kv, uint32_t idx)
@@ -137,7 +165,6 @@ static void rows_pull(struct tally_kv *kv, uint32_t idx)
 static void worker_main(uint32_t idx)
 {
 	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
-	struct tally_kv_stats stats = TALLY_KV_STATS_INIT;
 	struct tally_kv *kv;
 	struct rng rng;
 
@@ -154,12 +181,11 @@ static void worker_main(uint32_t idx)
 		worker_steps(kv, idx, &rng);
 	else
 		worker_pushes(kv, idx, &rng);
+	worker_pushes_last(kv, idx);
 	check(tally_kv_barrier(kv), "barrier", idx);
 	rows_pull(kv, idx);
 	check(tally_kv_barrier(kv), "the last barrier", idx);
-	check(tally_kv_get_stats(kv, &stats), "stats", idx);
-	shared->worker[idx].lost[0] = stats.packets_lost;
-	shared->worker[idx].lost[1] = stats.batches_lost;
+	losses_note(kv, idx);
 	check(tally_kv_close(kv), "close", idx);
 	_exit(0);
 }
@@ -284,6 +310,25 @@ static void kill_one(struct rng *rng)
 	server_start();
 }
 
+static bool is_lost_of_both(void)
+{
+	uint64_t lost[KINDS] = { 0 };
+
+	for (uint32_t idx = 0; idx < WORKERS; idx++)
+		for (uint32_t kind = 0; kind < KINDS; kind++)
+			lost[kind] += shared->worker[idx].lost[kind];
+	return lost[0] && lost[1];
+}
+
+/* As often as was asked for, and again if by chance nothing of a kind was lost. */
+static void kill_all(struct rng *rng)
+{
+	uint32_t least = kills;
+
+	for (kills = 0; kills < least || (kills < TIMES * least && !is_lost_of_both()); kills++)
+		kill_one(rng);
+}
+
 static void begin(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -334,8 +379,7 @@ int main(int argc, char **argv)
 	workers_start(pid, WORKERS, worker_main);
 	while (atomic_load(&shared->begun) < WORKERS && now_ms() < until_ms)
 		sleep_us(1000);
-	for (uint32_t i = 0; i < kills; i++)
-		kill_one(&rng);
+	kill_all(&rng);
 	atomic_store(&shared->is_over, true);
 	is_well = workers_join(pid, WORKERS, until_ms) && is_as_said();
 	return test_end(is_well);
