@@ -18,8 +18,10 @@ WITH_HOSTS = 4  # so many are named with theirs
 KINDS = ("allreduce", "barrier", "reduce", "broadcast", "allgather", "reduce_scatter", "gather",
          "scatter", "alltoall")
 SIZES = 2**31  # R-MAP-6
-TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16")
-OPS = ("sum", "prod", "max", "min", "avg", "band", "bor", "bxor", "land", "lor", "lxor")
+TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16",
+         "float8e4m3", "float8e5m2", "bool", "complex64", "complex128")
+OPS = ("sum", "prod", "max", "min", "avg", "band", "bor", "bxor", "land", "lor", "lxor", "minloc",
+       "maxloc", "user")
 MISFITS = ("?", "another version", "no packet for an aggregator", "a number of lanes that there is not",
            "another length than they say", "flags that there are not", "a slot that there is not",
            "more lanes than agreed", "another tag, round or number of lanes than the others'",

@@ -22,12 +22,13 @@ static const char *const kind_names[CONTROL_OP_KIND_END] = {
 	"reduce_scatter", "gather",  "scatter", "alltoall",
 };
 static const char *const type_names[] = {
-	"int8",   "uint8",   "int32",   "uint32",  "int64",
-	"uint64", "float16", "float32", "float64", "bfloat16",
+	"int8",       "uint8",      "int32",   "uint32",    "int64",
+	"uint64",     "float16",    "float32", "float64",   "bfloat16",
+	"float8e4m3", "float8e5m2", "bool",    "complex64", "complex128",
 };
 static const char *const form_names[] = { "", " as halves", " exactly" };
-static const char *const op_names[] = { "sum", "prod", "max",  "min", "avg", "band",
-					"bor", "bxor", "land", "lor", "lxor" };
+static const char *const op_names[] = { "sum",  "prod", "max", "min",  "avg",    "band",   "bor",
+					"bxor", "land", "lor", "lxor", "minloc", "maxloc", "user" };
 enum {
 	TYPES = sizeof(type_names) / sizeof(*type_names),
 	FORMS = sizeof(form_names) / sizeof(*form_names),
