@@ -288,7 +288,8 @@ int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *op
 static bool is_idle(struct tally_comm *comm, void *arg)
 {
 	(void)arg;
-	return atomic_load(&comm->error) || (!comm->outstanding.first && !comm->calling.first);
+	return atomic_load(&comm->error) ||
+	       (!comm->outstanding.first && !comm->calling.first && !comm->folding);
 }
 
 static bool has_left(struct tally_comm *comm, void *arg)

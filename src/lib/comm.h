@@ -44,7 +44,7 @@ enum work_state {
 	WORK_GATHERED,  /* in a group that has not ended, or fused into another work */
 	WORK_WAITING,   /* numbered; the endpoint's ring has no room yet */
 	WORK_SUBMITTED, /* the endpoint has it */
-	WORK_CALLING,   /* complete; on_done is queued or runs */
+	WORK_CALLING,   /* all is there; fold_run or on_done is queued, or runs */
 	WORK_COMPLETE,
 };
 
@@ -135,7 +135,8 @@ struct tally_comm {
 	struct endpoint *endpoint;
 	struct blocked *blocked;
 	struct work_list outstanding; /* oldest number first */
-	struct work_list calling;     /* complete, their on_done is due */
+	struct work_list calling;     /* all is there; what is due is done without the lock */
+	uint32_t folding;             /* works that were taken from there, and are worked out */
 	struct work_list complete;    /* nobody has looked yet */
 	struct tally_work *free_works;
 	uint32_t interrupted_count; /* works whose blocking calls were interrupted */
@@ -210,6 +211,8 @@ void work_rest(struct tally_comm *comm, struct tally_work *work);
 void work_append(struct work_list *list, struct tally_work *work);
 void work_remove(struct work_list *list, struct tally_work *work);
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result);
+/* A complete one whose fold has run. */
+void work_folded(struct tally_comm *comm, struct tally_work *work);
 /* Says why the work ended so, if it failed; returns its result. */
 int work_report(const struct tally_comm *comm, const struct tally_work *work);
 /* One that has just been numbered, and has a deadline. */

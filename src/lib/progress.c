@@ -194,6 +194,17 @@ static void lock_renew(struct tally_comm *comm)
 	pthread_mutex_lock(&comm->lock);
 }
 
+static void fold(struct tally_comm *comm, struct tally_work *work)
+{
+	comm->folding++;
+	comm_unlock(comm);
+	fold_run(work->fold, (int)(work->op.type & LANES_TYPE_MASK), (int)work->op.op,
+		 work->segments, work->segments_count);
+	comm_lock(comm);
+	comm->folding--;
+	work_folded(comm, work);
+}
+
 void progress_callbacks(struct tally_comm *comm)
 {
 	if (present_is_calling())
@@ -202,6 +213,10 @@ void progress_callbacks(struct tally_comm *comm)
 		struct tally_work *work = comm->calling.first;
 
 		work_remove(&comm->calling, work);
+		if (work->fold && work->result == TALLY_OK) {
+			fold(comm, work);
+			continue;
+		}
 		comm_unlock(comm);
 		progress_call(work, work->done_fn, work->result, work->done_arg);
 		if (has_forked(comm)) {

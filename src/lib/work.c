@@ -238,13 +238,19 @@ bool work_submit_waiting(struct tally_comm *comm)
 	return any;
 }
 
+/* For whoever lets the lock go next: progress_callbacks. */
+static void queue(struct tally_comm *comm, struct tally_work *work)
+{
+	work_append(&comm->calling, work);
+	atomic_store(&work->state, WORK_CALLING);
+	present_moved();
+}
+
 void work_settle(struct tally_comm *comm, struct tally_work *work, int result)
 {
 	work->result = result;
 	if (work->done_fn) {
-		work_append(&comm->calling, work);
-		atomic_store(&work->state, WORK_CALLING);
-		present_moved();
+		queue(comm, work);
 	} else {
 		work_rest(comm, work);
 	}
@@ -262,17 +268,8 @@ static void timeline_note(struct tally_comm *comm, const struct tally_work *work
 	timeline_add(comm->timeline, &op);
 }
 
-void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
+static void finish(struct tally_comm *comm, struct tally_work *work, int result)
 {
-	/* Only when all is broken, oldest first: it is the first that waits. */
-	if (atomic_load(&work->state) == WORK_WAITING)
-		comm->waiting[work->op.stream].first = work->next_waiting;
-	work_remove(&comm->outstanding, work);
-	if (work->fold && result == TALLY_OK) {
-		fold_run(work->fold, (int)(work->op.type & LANES_TYPE_MASK), (int)work->op.op,
-			 work->segments, work->segments_count);
-		comm->folded++;
-	}
 	work_unlend(comm, work);
 	if (comm->timeline)
 		timeline_note(comm, work, result);
@@ -291,6 +288,26 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 	work_settle(comm, work, result);
 	if (comm->sleepers)
 		wake_waiters(comm);
+}
+
+void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
+{
+	/* Only when all is broken, oldest first: it is the first that waits. */
+	if (atomic_load(&work->state) == WORK_WAITING)
+		comm->waiting[work->op.stream].first = work->next_waiting;
+	work_remove(&comm->outstanding, work);
+	if (work->fold && result == TALLY_OK)
+		queue(comm, work);
+	else
+		finish(comm, work, result);
+}
+
+void work_folded(struct tally_comm *comm, struct tally_work *work)
+{
+	free(work->fold);
+	work->fold = NULL;
+	comm->folded++;
+	finish(comm, work, TALLY_OK);
 }
 
 int work_report(const struct tally_comm *comm, const struct tally_work *work)
