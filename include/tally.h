@@ -77,11 +77,21 @@ enum tally_dtype {
 	TALLY_FLOAT16 = 6,
 	TALLY_FLOAT32 = 7,
 	TALLY_FLOAT64 = 8,
-	TALLY_BFLOAT16 = 9
+	TALLY_BFLOAT16 = 9,
+	/* 10 and 11 are nccl.h's floats of 8 bits, which this version does not have. These are not nccl.h's: */
+	TALLY_BOOL = 12,      /* a byte: 0 is false, all else is true; results are 0 and 1 */
+	TALLY_COMPLEX64 = 13, /* two float32: the real and the imaginary part */
+	TALLY_COMPLEX128 = 14 /* two float64 */
 };
 
-/* The first five have the numbers of nccl.h. The others are for integers: bits, and truth values (not 0 is true, the
- * result is 0 or 1). */
+/* The first five have the numbers of nccl.h. Those up to LXOR are for integers and truth values: bits, and whether an
+ * element is not 0 (the result is 0 or 1). Truth values have these, MIN and MAX; complex numbers have SUM, PROD and AVG.
+ *
+ * MINLOC and MAXLOC: elements come in pairs, a value and its index, of one type, which is no complex number and no truth
+ * value. A count is of elements, so it is even. The pair with the least (largest) value is the result, bit for bit; of
+ * equal values that with the least index. A NaN is less and larger than all numbers.
+ *
+ * USER: tally_op_options.reduce. */
 enum tally_op {
 	TALLY_SUM = 0,
 	TALLY_PROD = 1,
@@ -93,7 +103,10 @@ enum tally_op {
 	TALLY_BXOR = 7,
 	TALLY_LAND = 8,
 	TALLY_LOR = 9,
-	TALLY_LXOR = 10
+	TALLY_LXOR = 10,
+	TALLY_MINLOC = 11,
+	TALLY_MAXLOC = 12,
+	TALLY_USER = 13
 };
 
 struct tally_comm; /* a communicator: one rank's membership of one job */
@@ -278,6 +291,12 @@ enum tally_op_flags {
 	TALLY_OP_EXACT = 4
 };
 
+/* An operation of the program's own: inout[i] = in[i] op inout[i] for `count` elements; of pairs or the like of the
+ * program's, for all that they hold. `in` is rank r's vector, and inout the result of the ranks behind r: it is called for
+ * r = size - 2, ..., 0 (MPI_User_function's order). It runs on each rank, in any thread, with no lock of tally's held. It
+ * must do the same on all ranks. It must not wait in tally, and must not destroy. */
+typedef void (*tally_reduce_fn)(const void *in, void *inout, size_t count, int dtype, void *ctx);
+
 struct tally_op_options {
 	size_t size;          /* sizeof(struct tally_op_options): TALLY_OP_OPTIONS_INIT sets it */
 	const char *name;     /* must agree on all ranks, shown in errors; up to 63 bytes; copied */
@@ -292,10 +311,15 @@ struct tally_op_options {
 	const size_t *counts;
 	/* And where they begin in the memory that has all parts, for this rank alone; NULL: in order, without gaps. */
 	const size_t *displs;
+
+	/* A caller whose struct ends here keeps working, too. */
+	tally_reduce_fn reduce; /* with TALLY_USER alone */
+	void *reduce_ctx;
 };
-#define TALLY_OP_OPTIONS_INIT                                                              \
-	{                                                                                  \
-		sizeof(struct tally_op_options), NULL, TALLY_STREAM_AUTO, 0, 0, NULL, NULL \
+#define TALLY_OP_OPTIONS_INIT                                                                     \
+	{                                                                                         \
+		sizeof(struct tally_op_options), NULL, TALLY_STREAM_AUTO, 0, 0, NULL, NULL, NULL, \
+			NULL                                                                      \
 	}
 
 /* A deadline that passes ends the operation, and the communicator, on ALL ranks with TALLY_ERR_TIMEOUT. The

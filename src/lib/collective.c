@@ -5,6 +5,7 @@
  */
 #include "core/shared/hash.h"
 #include "lib/operation.h"
+#include "lib/types.h"
 
 /* How much of a side a rank has: the elements of its own part, or of all parts. */
 enum much { ONE, ALL };
@@ -58,8 +59,8 @@ static uint64_t begin_of(const struct request *request, uint32_t rank, uint64_t 
 int extent_check(const struct report_who *who, const struct request *request,
 		 const struct extent *extent)
 {
-	uint32_t align = lanes_bytes((enum lanes_type)request->dtype);
-	uint64_t bytes = extent->count * align;
+	uint32_t align = lanes_bytes(type_of((uint32_t)request->dtype).lanes);
+	uint64_t bytes = extent->count * type_bytes((uint32_t)request->dtype);
 
 	if (!extent->count)
 		return TALLY_OK;
@@ -103,6 +104,7 @@ static int counts_check(const struct tally_comm *comm, const struct request *req
 
 static int options_check(const struct tally_comm *comm, const struct request *request)
 {
+	uint32_t pair = kinds[request->kind].is_sum ? type_pair(request->op) : 1;
 	const size_t *counts = counts_of(request);
 	uint32_t rank = comm->who.rank;
 
@@ -119,6 +121,12 @@ static int options_check(const struct tally_comm *comm, const struct request *re
 			&comm->who, TALLY_ERR_ARGUMENT,
 			"%s: count is %zu, and options->counts has %zu for this rank, %u",
 			request->call, request->buffers[0].count, counts[rank], rank);
+	for (uint32_t i = 0; counts && pair > 1 && i < comm->who.size; i++)
+		if (counts[i] % pair)
+			return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+					    "%s: op %s: options->counts[%u] is odd: elements come "
+					    "in pairs",
+					    request->call, report_ops[request->op], i);
 	return TALLY_OK;
 }
 
@@ -178,7 +186,8 @@ static bool continues(const void *before, uint64_t count, uint32_t bytes, const 
 /* The vector's next `count` elements: where this rank has them, and where it wants them; NULL: it does not. */
 static void piece(struct tally_work *work, uint64_t count, const void *source, void *destination)
 {
-	uint32_t bytes = lanes_bytes((enum lanes_type)(work->op.type & LANES_TYPE_MASK));
+	struct type type = type_of_op(&work->op);
+	uint32_t bytes = lanes_bytes(type.lanes);
 	struct endpoint_segment *last =
 		work->segments_count ? &work->segments[work->segments_count - 1] : NULL;
 
@@ -186,18 +195,25 @@ static void piece(struct tally_work *work, uint64_t count, const void *source, v
 		return;
 	if (last && continues(last->source, last->count, bytes, source) &&
 	    continues(last->destination, last->count, bytes, destination))
-		last->count += count;
+		last->count += count * type.elements;
 	else
 		work->segments[work->segments_count++] =
-			(struct endpoint_segment){ work->op.count, count, source, destination };
+			(struct endpoint_segment){ work->op.count * type.elements,
+						   count * type.elements, source, destination };
 	work->op.count += count;
+}
+
+/* The part that has just been put together ends here. */
+static void part_end(struct tally_work *work, uint32_t part)
+{
+	work->ends[part] = work->op.count * type_of_op(&work->op).elements;
 }
 
 /* Rank i's row: what it has for rank 0, for rank 1, ... */
 static void rows_note(const struct tally_comm *comm, struct tally_work *work,
 		      const struct request *request)
 {
-	uint32_t bytes = lanes_bytes((enum lanes_type)request->dtype);
+	uint32_t bytes = type_bytes((uint32_t)request->dtype);
 	uint32_t rank = comm->who.rank, size = comm->who.size;
 	const struct tally_buffer *buffer = &request->buffers[0];
 
@@ -210,14 +226,14 @@ static void rows_note(const struct tally_comm *comm, struct tally_work *work,
 		      behind(buffer->recv, i * buffer->count, bytes));
 		piece(work, (size - 1 - rank) * buffer->count,
 		      behind(row, before + buffer->count, bytes), NULL);
-		work->ends[i] = work->op.count;
+		part_end(work, i);
 	}
 }
 
 static void pieces_note(const struct tally_comm *comm, struct tally_work *work,
 			const struct request *request)
 {
-	uint32_t bytes = lanes_bytes((enum lanes_type)request->dtype);
+	uint32_t bytes = type_bytes((uint32_t)request->dtype);
 	const struct tally_buffer *buffer = &request->buffers[0];
 	const void *send = is_sender(comm, request) ? buffer->send : NULL;
 	void *recv = is_receiver(comm, request) ? buffer->recv : NULL;
@@ -236,7 +252,7 @@ static void pieces_note(const struct tally_comm *comm, struct tally_work *work,
 		      : is_mine ? recv
 				: NULL);
 		if (work->parts > 1)
-			work->ends[r] = work->op.count;
+			part_end(work, r);
 	}
 }
 
@@ -280,7 +296,7 @@ bool collective_note(struct tally_comm *comm, struct tally_work *work,
 	else
 		pieces_note(comm, work, request);
 	if (parts == 1)
-		work->ends[0] = work->op.count;
+		part_end(work, 0);
 	work->mine = parts > 1 ? comm->who.rank : is_sender(comm, request) ? 0 : 1;
 	work->op.root = root_of(comm, request);
 	return true;

@@ -56,14 +56,17 @@ struct tally_work {
 	int stream;           /* enum tally_stream: as asked for */
 	uint32_t deadline_ms; /* its own, or the communicator's; 0: none */
 	uint32_t segments_count;
-	struct endpoint_segment *segments; /* what is not empty; `segment`, or allocated */
-	struct lent *lents;                /* two of each: source, destination; or `lent` */
+	struct endpoint_segment
+		*segments;  /* what is not empty, as it travels; `segment`, or allocated */
+	struct lent *lents; /* two of each: source, destination; or `lent` */
 	struct endpoint_segment segment;
 	struct lent lent[2];
 	/* R-WK-13: where `parts` parts end, of which this rank has `mine`; NULL, &end, or allocated. */
 	uint64_t *ends;
 	uint64_t end;
 	uint32_t parts, mine;
+	tally_reduce_fn reduce; /* TALLY_USER */
+	void *reduce_ctx;
 	struct fold *fold; /* NULL, or it is gathered, and `segments` are where the result goes */
 	/* As the caller said it: a blocking call that was interrupted comes again with it. */
 	struct tally_buffer called;
@@ -188,8 +191,9 @@ bool work_segments(struct tally_work *work, size_t count);
 bool work_parts(struct tally_work *work, uint32_t parts);
 /* What travels: an allgather in place of what lanes cannot do. */
 struct work_way {
+	enum lanes_type type;
 	enum lanes_op op; /* LANES_COPY if nothing is added up */
-	uint64_t count;
+	uint64_t count;   /* of that type: a complex number is two */
 	const struct endpoint_segment *segments;
 	uint32_t segments_count;
 	const uint64_t *ends;

@@ -14,23 +14,6 @@
 
 enum { RANKS = 3 };
 
-static void fold__knows_what_it_can(void **state)
-{
-	(void)state;
-	for (int dtype = TALLY_INT8; dtype <= TALLY_BFLOAT16; dtype++) {
-		bool is_float = dtype >= TALLY_FLOAT16;
-
-		assert_false(fold_can(dtype, TALLY_SUM));
-		assert_false(fold_can(dtype, TALLY_AVG));
-		assert_true(fold_can(dtype, TALLY_PROD));
-		assert_true(fold_can(dtype, TALLY_MIN));
-		assert_true(fold_can(dtype, TALLY_MAX));
-		for (int op = TALLY_BAND; op <= TALLY_LXOR; op++)
-			assert_int_equal(fold_can(dtype, op), !is_float);
-		assert_false(fold_can(dtype, TALLY_LXOR + 1));
-	}
-}
-
 /* Two buffers of this rank, of which it wants one. */
 static void fold__lays_the_ranks_out_one_behind_the_other(void **state)
 {
@@ -40,7 +23,8 @@ static void fold__lays_the_ranks_out_one_behind_the_other(void **state)
 		uint64_t first, count;
 		int source; /* element of in; -1: none */
 	} wanted[] = { { 0, 5, -1 }, { 5, 2, 0 }, { 7, 3, 2 }, { 10, 5, -1 } };
-	struct fold *fold = fold_new(TALLY_INT64, 5, RANKS, 1, segments, 2);
+	const struct fold_op min = { .dtype = TALLY_INT64, .op = TALLY_MIN };
+	struct fold *fold = fold_new(&min, 5, RANKS, 1, segments, 2);
 
 	(void)state;
 	assert_non_null(fold);
@@ -58,7 +42,7 @@ static void fold__lays_the_ranks_out_one_behind_the_other(void **state)
 		assert_int_equal(fold->ends[r], 5 * (r + 1));
 	for (int64_t i = 0; i < 15; i++)
 		memcpy(fold->all + i * 8, &(int64_t){ i % 2 ? -i : i }, 8);
-	fold_run(fold, TALLY_INT64, TALLY_MIN, segments, 2);
+	fold_run(fold, segments, 2);
 	assert_int_equal(out[0], -5);
 	assert_int_equal(out[1], -11);
 	free(fold);
@@ -66,21 +50,20 @@ static void fold__lays_the_ranks_out_one_behind_the_other(void **state)
 
 static void fold__of_nothing_is_nothing(void **state)
 {
-	struct fold *fold = fold_new(TALLY_FLOAT32, 0, RANKS, 2, NULL, 0);
+	const struct fold_op prod = { .dtype = TALLY_FLOAT32, .op = TALLY_PROD };
+	struct fold *fold = fold_new(&prod, 0, RANKS, 2, NULL, 0);
 
 	(void)state;
 	assert_non_null(fold);
 	assert_int_equal(fold->segments_count, 0);
-	fold_run(fold, TALLY_FLOAT32, TALLY_PROD, NULL, 0);
+	fold_run(fold, NULL, 0);
 	free(fold);
-	assert_null(fold_new(TALLY_FLOAT64, (uint64_t)1 << 62, 65535, 0, NULL,
-			     0)); /* no size has room */
+	assert_null(fold_new(&prod, (uint64_t)1 << 62, 65535, 0, NULL, 0)); /* no size has room */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fold__knows_what_it_can),
 		cmocka_unit_test(fold__lays_the_ranks_out_one_behind_the_other),
 		cmocka_unit_test(fold__of_nothing_is_nothing),
 	};

@@ -7,11 +7,13 @@
 
 #include "lib/group.h"
 #include "lib/operation.h"
+#include "lib/types.h"
 
 static bool is_alike(const struct tally_work *a, const struct tally_work *b)
 {
 	return a->comm == b->comm && a->op.kind == b->op.kind && a->op.type == b->op.type &&
-	       a->op.op == b->op.op && a->stream == b->stream && a->op.kind == CONTROL_OP_ALLREDUCE;
+	       a->op.op == b->op.op && a->stream == b->stream && a->reduce == b->reduce &&
+	       a->reduce_ctx == b->reduce_ctx && a->op.kind == CONTROL_OP_ALLREDUCE;
 }
 
 /* Elements that one operation has room for: in latency mode those of a packet. */
@@ -47,7 +49,7 @@ static void segments_append(struct tally_work *fused, const struct tally_work *m
 		struct endpoint_segment *segment = &fused->segments[fused->segments_count++];
 
 		*segment = member->segments[i];
-		segment->first += fused->op.count;
+		segment->first += fused->op.count * type_of_op(&member->op).elements;
 	}
 	fused->op.count += member->op.count;
 }
@@ -69,6 +71,8 @@ static struct tally_work *fuse(struct tally_comm *comm, struct tally_work *membe
 					 .type = members->op.type,
 					 .op = members->op.op,
 					 .root = group_members_hash(members) };
+	fused->reduce = members->reduce;
+	fused->reduce_ctx = members->reduce_ctx;
 	fused->stream = members->stream;
 	fused->is_detached = true;
 	for (struct tally_work *work = members; work; work = work->next) {

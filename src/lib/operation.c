@@ -10,6 +10,7 @@
 
 #include "lib/group.h"
 #include "lib/present.h"
+#include "lib/types.h"
 
 enum {
 	BUFFERS_MAX = 1 << 24, /* of one operation */
@@ -24,33 +25,61 @@ static bool is_sum(enum control_op_kind kind)
 	       kind == CONTROL_OP_REDUCE_SCATTER;
 }
 
-static bool can_sum(int dtype, int op)
+/* What TALLY_USER needs, and nothing else. */
+static int reduce_check(const struct report_who *who, const struct request *request)
 {
-	return (op <= TALLY_AVG && lanes_can((enum lanes_type)dtype, (enum lanes_op)op)) ||
-	       fold_can(dtype, op);
+	bool has_reduce = request->options && request->options->reduce;
+	bool is_user = is_sum(request->kind) && request->op == TALLY_USER;
+
+	if (is_user && !has_reduce)
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: op user: options->reduce is not set (a call without "
+				    "options cannot have it: tally_iallreduce and its kin do)",
+				    request->call);
+	if (has_reduce && !is_user)
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: options->reduce is set: it is for op TALLY_USER",
+				    request->call);
+	return TALLY_OK;
 }
 
 static int type_check(const struct report_who *who, const struct request *request)
 {
-	if (request->dtype < TALLY_INT8 || request->dtype > TALLY_BFLOAT16)
+	int dtype = request->dtype, op = request->op;
+
+	if (dtype < TALLY_INT8 || dtype > TALLY_COMPLEX128)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: dtype %d: no such type",
-				    request->call, request->dtype);
+				    request->call, dtype);
+	if (dtype > TALLY_BFLOAT16 && dtype < TALLY_BOOL)
+		return report_error(who, TALLY_ERR_UNSUPPORTED, "%s: dtype %s: not in this version",
+				    request->call, report_dtypes[dtype]);
 	if (!is_sum(request->kind))
 		return TALLY_OK;
-	if (request->op < TALLY_SUM || request->op > TALLY_LXOR)
+	if (op < TALLY_SUM || op > TALLY_USER)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: op %d: no such operation",
-				    request->call, request->op);
-	if (!can_sum(request->dtype, request->op))
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: op %s of %s: bits and truth values are for integers",
-				    request->call, report_ops[request->op],
-				    report_dtypes[request->dtype]);
+				    request->call, op);
+	if (!type_lanes_can((uint32_t)dtype, op) && !type_fold_can((uint32_t)dtype, op))
+		return report_error(who, TALLY_ERR_UNSUPPORTED, "%s: op %s of %s: %s",
+				    request->call, report_ops[op], report_dtypes[dtype],
+				    dtype == TALLY_BOOL ? "truth values have bits, min and max"
+				    : dtype > TALLY_BOOL
+					    ? "complex numbers have sum, prod and avg"
+					    : "bits and truth values are for integers");
 	return TALLY_OK;
 }
 
-static uint32_t element_bytes(int dtype)
+/* Pairs are whole. */
+static int pairs_check(const struct report_who *who, const struct request *request)
 {
-	return lanes_bytes((enum lanes_type)dtype);
+	uint32_t pair = is_sum(request->kind) ? type_pair(request->op) : 1;
+
+	for (size_t i = 0; pair > 1 && i < request->n; i++)
+		if (request->buffers[i].count % pair)
+			return report_error(who, TALLY_ERR_ARGUMENT,
+					    "%s: op %s: count %zu is odd: elements come in pairs",
+					    request->call, report_ops[request->op],
+					    request->buffers[i].count);
+	return TALLY_OK;
 }
 
 /* "send", or "buffers[3].send". */
@@ -91,7 +120,7 @@ static int buffer_check(const struct report_who *who, const struct request *requ
 		return result;
 	if (buffer->send != buffer->recv &&
 	    overlaps(buffer->send, buffer->recv,
-		     (uint64_t)buffer->count * element_bytes(request->dtype)))
+		     (uint64_t)buffer->count * type_bytes((uint32_t)request->dtype)))
 		return report_error(
 			who, TALLY_ERR_ARGUMENT,
 			"%s: %s %p and %s %p overlap in %zu elements: in place means send == recv",
@@ -154,11 +183,10 @@ static int options_check(const struct report_who *who, const struct request *req
 				    "choose one",
 				    request->call);
 	if ((options->counts || options->displs) && request->kind <= CONTROL_OP_BROADCAST)
-		return report_error(
-			who, TALLY_ERR_ARGUMENT,
-			"%s: options->%s is set: it is for gather, allgather, scatter and "
-			"reduce_scatter",
-			request->call, options->counts ? "counts" : "displs");
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: options->%s is set: it is for gather, allgather, scatter, "
+				    "reduce_scatter and alltoall",
+				    request->call, options->counts ? "counts" : "displs");
 	if (options->flags & TALLY_OP_HALF && request->kind != CONTROL_OP_BARRIER &&
 	    !is_sum(request->kind))
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
@@ -187,6 +215,10 @@ int operation_check(struct tally_comm *comm, const struct request *request)
 	}
 	if (!result)
 		result = options_check(&comm->who, request);
+	if (!result)
+		result = reduce_check(&comm->who, request);
+	if (!result)
+		result = pairs_check(&comm->who, request);
 	if (!result && request->kind > CONTROL_OP_BARRIER)
 		result = collective_check(comm, request);
 	return result;
@@ -196,6 +228,7 @@ int operation_check(struct tally_comm *comm, const struct request *request)
 
 static bool buffers_note(struct tally_work *work, const struct request *request)
 {
+	uint32_t elements = type_of_op(&work->op).elements;
 	uint64_t first = 0;
 
 	if (!work_segments(work, request->n))
@@ -207,8 +240,8 @@ static bool buffers_note(struct tally_work *work, const struct request *request)
 		if (!buffer->count)
 			continue;
 		work->segments[work->segments_count++] =
-			(struct endpoint_segment){ first, buffer->count, buffer->send,
-						   buffer->recv };
+			(struct endpoint_segment){ first * elements, buffer->count * elements,
+						   buffer->send, buffer->recv };
 		first += buffer->count;
 	}
 	work->op.count = first;
@@ -222,14 +255,15 @@ _Static_assert(TALLY_HALF + 0 == TALLY_OP_HALF + 0 && TALLY_EXACT + 0 == TALLY_O
 /* Does the communicator's wish mean this operation? */
 static bool takes_form(const struct request *request, uint32_t flags)
 {
-	bool is_float = request->dtype >= TALLY_FLOAT16 && request->dtype <= TALLY_BFLOAT16;
+	bool is_float = type_is_float((uint32_t)request->dtype) ||
+			request->dtype == TALLY_COMPLEX64 || request->dtype == TALLY_COMPLEX128;
 
 	return (request->op == TALLY_SUM || request->op == TALLY_AVG) &&
 	       (flags & TALLY_HALF ? request->dtype == TALLY_FLOAT32 : is_float);
 }
 
 /* With what it is sent as, which all ranks must say alike. */
-static uint32_t type_of(const struct tally_comm *comm, const struct request *request)
+static uint32_t descriptor_type(const struct tally_comm *comm, const struct request *request)
 {
 	const uint32_t forms = TALLY_OP_HALF | TALLY_OP_EXACT;
 	uint32_t flags = request->options ? request->options->flags & forms : 0;
@@ -249,7 +283,7 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 
 	if (work) {
 		work->op = (struct control_op){ .kind = request->kind,
-						.type = type_of(comm, request),
+						.type = descriptor_type(comm, request),
 						.op = (uint32_t)request->op };
 		if (request->n == 1)
 			work->called = request->buffers[0];
@@ -267,6 +301,8 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 							    : comm->boot.deadline_ms;
 	if (options && options->name)
 		strcpy(work->op.name, options->name);
+	work->reduce = options ? options->reduce : NULL;
+	work->reduce_ctx = options ? options->reduce_ctx : NULL;
 	return work;
 }
 
@@ -294,7 +330,7 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 {
 	const struct endpoint_segment *segment = &work->segments[idx];
 	uintptr_t from = (uintptr_t)segment->source, to = (uintptr_t)segment->destination;
-	uint64_t bytes = segment->count * element_bytes((int)(work->op.type & LANES_TYPE_MASK));
+	uint64_t bytes = segment->count * lanes_bytes(type_of_op(&work->op).lanes);
 	struct lent *reads = &work->lents[2 * idx], *writes = reads + 1;
 	const struct lent *other;
 
@@ -348,12 +384,10 @@ static bool lanes_of(const struct tally_comm *comm, const struct tally_work *wor
 		     struct lanes *lanes)
 {
 	const struct work_way way = work_way(work);
-	const struct lanes_call call = { (enum lanes_type)(work->op.type & LANES_TYPE_MASK),
-					 way.op,
-					 (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
-					 way.count,
-					 comm->who.size,
-					 comm->lanes };
+	const struct lanes_call call = {
+		way.type,  way.op,         (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
+		way.count, comm->who.size, comm->lanes
+	};
 
 	return lanes_choose(lanes, &call, NULL);
 }
@@ -451,7 +485,8 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 	present_here();
 	if (present_is_calling())
 		return report_error(who, TALLY_ERR_USAGE,
-				    "%s inside an on_done function: it must not wait", call);
+				    "%s inside an on_done or reduce function: it must not wait",
+				    call);
 	if (group_is_open())
 		return report_error(who, TALLY_ERR_USAGE,
 				    "%s between tally_group_start and tally_group_end: it would "
@@ -462,15 +497,17 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 
 /* ---- starting ---- */
 
-/* A caller built with an older header, whose struct ends before `counts`, keeps working. */
+/* A caller built with an older header, whose struct ends before `counts` or `reduce`, keeps working. */
 static void options_take(struct request *request, struct tally_op_options *mine)
 {
 	const size_t before_counts = offsetof(struct tally_op_options, counts);
+	const size_t before_reduce = offsetof(struct tally_op_options, reduce);
+	size_t size = request->options ? request->options->size : 0;
 
-	if (!request->options || request->options->size != before_counts)
+	if (size != before_counts && size != before_reduce)
 		return;
 	memset(mine, 0, sizeof(*mine));
-	memcpy(mine, request->options, before_counts);
+	memcpy(mine, request->options, size);
 	mine->size = sizeof(*mine);
 	request->options = mine;
 }
@@ -553,7 +590,8 @@ static bool is_same_call(const struct tally_work *work, const struct request *re
 {
 	const struct tally_buffer *buffer = request->buffers, *before = &work->called;
 
-	if (work->op.kind != request->kind || work->op.type != type_of(work->comm, request) ||
+	if (work->op.kind != request->kind ||
+	    work->op.type != descriptor_type(work->comm, request) ||
 	    work->op.op != (uint32_t)request->op)
 		return false;
 	if (request->kind == CONTROL_OP_BARRIER)

@@ -194,12 +194,21 @@ static void lock_renew(struct tally_comm *comm)
 	pthread_mutex_lock(&comm->lock);
 }
 
+/* Lock held, but not meanwhile: it may take long, and TALLY_USER is a function of the program's. */
 static void fold(struct tally_comm *comm, struct tally_work *work)
 {
+	unsigned group = group_suspend();
+
 	comm->folding++;
 	comm_unlock(comm);
-	fold_run(work->fold, (int)(work->op.type & LANES_TYPE_MASK), (int)work->op.op,
-		 work->segments, work->segments_count);
+	present_inside(1);
+	fold_run(work->fold, work->segments, work->segments_count);
+	present_inside(-1);
+	group_resume(group);
+	if (has_forked(comm)) {
+		lock_renew(comm);
+		return;
+	}
 	comm_lock(comm);
 	comm->folding--;
 	work_folded(comm, work);
@@ -215,6 +224,8 @@ void progress_callbacks(struct tally_comm *comm)
 		work_remove(&comm->calling, work);
 		if (work->fold && work->result == TALLY_OK) {
 			fold(comm, work);
+			if (has_forked(comm))
+				return;
 			continue;
 		}
 		comm_unlock(comm);

@@ -407,7 +407,7 @@ static void done__functions_must_not_wait(void **state)
 	assert_true(atomic_load(&inside.is_over));
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(inside.results[i], TALLY_ERR_USAGE);
-	assert_non_null(strstr(inside.text, "tally_barrier inside an on_done function"));
+	assert_non_null(strstr(inside.text, "tally_barrier inside an on_done or reduce function"));
 	assert_int_equal(tally_barrier(seat.comm), TALLY_OK); /* it may, again */
 	tally_comm_destroy(seat.comm);
 }

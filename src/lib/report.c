@@ -106,10 +106,12 @@ void report_fork_done(void)
 	pthread_mutex_unlock(&sink.lock);
 }
 
-const char *const report_dtypes[] = { "int8",   "uint8",   "int32",   "uint32",  "int64",
-				      "uint64", "float16", "float32", "float64", "bfloat16" };
-const char *const report_ops[] = { "sum", "prod", "max",  "min", "avg", "band",
-				   "bor", "bxor", "land", "lor", "lxor" };
+const char *const report_dtypes[] = { "int8",    "uint8",     "int32",      "uint32",
+				      "int64",   "uint64",    "float16",    "float32",
+				      "float64", "bfloat16",  "float8e4m3", "float8e5m2",
+				      "bool",    "complex64", "complex128" };
+const char *const report_ops[] = { "sum",  "prod", "max", "min",  "avg",    "band",   "bor",
+				   "bxor", "land", "lor", "lxor", "minloc", "maxloc", "user" };
 
 const char *const report_kinds[] = { "allreduce", "barrier",   "reduce",
 				     "broadcast", "allgather", "reduce_scatter",

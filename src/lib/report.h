@@ -57,7 +57,7 @@ void report_pipe_begin(struct report_pipe *guard);
 void report_pipe_end(const struct report_pipe *guard, bool is_broken);
 
 /* Types and operations by their numbers; "allreduce of 65 float32, sum". */
-extern const char *const report_dtypes[TALLY_BFLOAT16 + 1], *const report_ops[TALLY_LXOR + 1];
+extern const char *const report_dtypes[TALLY_COMPLEX128 + 1], *const report_ops[TALLY_USER + 1];
 extern const char *const report_kinds[];
 const char *report_op(const struct control_op *op, char text[96]);
 

@@ -4,6 +4,7 @@
 
 #include "lib/comm.h"
 #include "lib/present.h"
+#include "lib/types.h"
 
 void work_append(struct work_list *list, struct tally_work *work)
 {
@@ -76,18 +77,22 @@ static enum lanes_op lanes_op_of(const struct control_op *op)
 
 struct work_way work_way(const struct tally_work *work)
 {
+	const struct type elements = type_of_op(&work->op);
+	const enum lanes_type type = elements.lanes;
 	const struct fold *fold = work->fold;
 
 	if (fold)
-		return (struct work_way){ .op = LANES_COPY,
+		return (struct work_way){ .type = type,
+					  .op = LANES_COPY,
 					  .count = fold->ranks * fold->count,
 					  .segments = fold->segments,
 					  .segments_count = fold->segments_count,
 					  .ends = fold->ends,
 					  .parts = fold->ranks,
 					  .mine = work->comm->who.rank };
-	return (struct work_way){ .op = lanes_op_of(&work->op),
-				  .count = work->op.count,
+	return (struct work_way){ .type = type,
+				  .op = lanes_op_of(&work->op),
+				  .count = work->op.count * elements.elements,
 				  .segments = work->segments,
 				  .segments_count = work->segments_count,
 				  .ends = work->ends,
@@ -97,18 +102,19 @@ struct work_way work_way(const struct tally_work *work)
 
 bool work_fold(struct tally_comm *comm, struct tally_work *work)
 {
-	int dtype = (int)(work->op.type & LANES_TYPE_MASK), op = (int)work->op.op;
+	const struct fold_op op = { work->op.type & LANES_TYPE_MASK, (int)work->op.op, work->reduce,
+				    work->reduce_ctx };
 
-	if (op <= TALLY_AVG && lanes_can((enum lanes_type)dtype, (enum lanes_op)op))
+	if (type_lanes_can(op.dtype, op.op))
 		return true;
 	if (!comm->has_told_fold)
 		report_log(&comm->who, TALLY_LOG_INFO,
 			   "%s of %s is not summed on the way: each rank gathers what all ranks "
 			   "bring, and works it out. tally_stats.gathered counts such operations",
-			   report_ops[op], report_dtypes[dtype]);
+			   report_ops[op.op], report_dtypes[op.dtype]);
 	comm->has_told_fold = true;
-	work->fold = fold_new(dtype, work->op.count, comm->who.size, comm->who.rank, work->segments,
-			      work->segments_count);
+	work->fold = fold_new(&op, work->op.count * type_of(op.dtype).elements, comm->who.size,
+			      comm->who.rank, work->segments, work->segments_count);
 	return work->fold;
 }
 
@@ -184,7 +190,7 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.ends = way.ends,
 		.parts = way.parts,
 		.mine = way.mine,
-		.type = (enum lanes_type)(work->op.type & LANES_TYPE_MASK),
+		.type = way.type,
 		.op = way.op,
 		.form = (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
 		.stream = (int)work->op.stream,

@@ -14,17 +14,20 @@ static void dones_ignore(struct tally_work *work, int result, void *arg)
 static void describe__says_kind_count_type_and_operation(void **state)
 {
 	static const char *const types[] = {
-		"int8",   "uint8",   "int32",   "uint32",  "int64",
-		"uint64", "float16", "float32", "float64", "bfloat16"
+		"int8",       "uint8",      "int32",   "uint32",    "int64",
+		"uint64",     "float16",    "float32", "float64",   "bfloat16",
+		"float8e4m3", "float8e5m2", "bool",    "complex64", "complex128",
 	};
-	static const char *const ops[] = { "sum", "prod", "max",  "min", "avg", "band",
-					   "bor", "bxor", "land", "lor", "lxor" };
+	static const char *const ops[] = {
+		"sum",  "prod", "max", "min",  "avg",    "band",   "bor",
+		"bxor", "land", "lor", "lxor", "minloc", "maxloc", "user"
+	};
 	struct control_op op = { .kind = CONTROL_OP_ALLREDUCE, .count = 7 };
 	char text[96], wanted[96];
 
 	(void)state;
-	for (op.type = 0; op.type < 10; op.type++)
-		for (op.op = 0; op.op < 11; op.op++) {
+	for (op.type = 0; op.type < 15; op.type++)
+		for (op.op = 0; op.op < 14; op.op++) {
 			snprintf(wanted, sizeof(wanted), "allreduce of 7 %s, %s", types[op.type],
 				 ops[op.op]);
 			assert_string_equal(report_op(&op, text), wanted);

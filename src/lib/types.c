@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* types.c - see types.h. */
+#include "lib/types.h"
+
+#include "tally.h"
+
+struct type type_of(uint32_t dtype)
+{
+	switch (dtype) {
+	case TALLY_BOOL:
+		return (struct type){ LANES_UINT8, 1 };
+	case TALLY_COMPLEX64:
+		return (struct type){ LANES_FLOAT32, 2 };
+	case TALLY_COMPLEX128:
+		return (struct type){ LANES_FLOAT64, 2 };
+	default:
+		return (struct type){ (enum lanes_type)dtype, 1 };
+	}
+}
+
+struct type type_of_op(const struct control_op *op)
+{
+	return type_of(op->type & LANES_TYPE_MASK);
+}
+
+uint32_t type_bytes(uint32_t dtype)
+{
+	struct type type = type_of(dtype);
+
+	return type.elements * lanes_bytes(type.lanes);
+}
+
+bool type_is_float(uint32_t dtype)
+{
+	return dtype >= TALLY_FLOAT16 && dtype <= TALLY_BFLOAT16;
+}
+
+bool type_is_signed(uint32_t dtype)
+{
+	return dtype == TALLY_INT8 || dtype == TALLY_INT32 || dtype == TALLY_INT64;
+}
+
+static bool is_complex(uint32_t dtype)
+{
+	return dtype == TALLY_COMPLEX64 || dtype == TALLY_COMPLEX128;
+}
+
+bool type_lanes_can(uint32_t dtype, int op)
+{
+	if (op > TALLY_AVG || dtype == TALLY_BOOL)
+		return false;
+	if (is_complex(dtype))
+		return op == TALLY_SUM || op == TALLY_AVG;
+	return lanes_can((enum lanes_type)dtype, (enum lanes_op)op);
+}
+
+bool type_fold_can(uint32_t dtype, int op)
+{
+	if (op == TALLY_USER)
+		return true;
+	if (is_complex(dtype))
+		return op == TALLY_PROD;
+	if (dtype == TALLY_BOOL)
+		return op == TALLY_MIN || op == TALLY_MAX || (op >= TALLY_BAND && op <= TALLY_LXOR);
+	if (op >= TALLY_BAND && op <= TALLY_LXOR)
+		return !type_is_float(dtype);
+	return op == TALLY_PROD || op == TALLY_MIN || op == TALLY_MAX || op == TALLY_MINLOC ||
+	       op == TALLY_MAXLOC;
+}
+
+uint32_t type_pair(int op)
+{
+	return op == TALLY_MINLOC || op == TALLY_MAXLOC ? 2 : 1;
+}
