@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -44,6 +45,8 @@ static void collective__refuses_what_is_wrong_and_goes_on(void **state)
 		"tally_reduce: op band of float16: bits and truth values are for integers");
 	refused(tally_allgather(in, out, COUNT, 15, comm), TALLY_ERR_ARGUMENT,
 		"tally_allgather: dtype 15: no such type");
+	refused(tally_allgather(in, out, COUNT, 11, comm), TALLY_ERR_UNSUPPORTED,
+		"tally_allgather: dtype float8e5m2: not in this version");
 	refused(tally_reduce_scatter(in, out, COUNT, TALLY_FLOAT64, TALLY_LXOR, comm),
 		TALLY_ERR_UNSUPPORTED, "tally_reduce_scatter: op lxor of float64");
 	refused(tally_allgather(NULL, out, COUNT, TALLY_INT32, comm), TALLY_ERR_ARGUMENT,
@@ -92,6 +95,7 @@ static void collective__refuses_parts_that_do_not_fit(void **state)
 {
 	static const size_t counts[] = { 3, 5 }, displs[] = { 2, 0 },
 			    far[] = { 0, (size_t)1 << 46 };
+	static const size_t counts_odd[] = { 3, 4 };
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
 	struct seat seats[2] = { 0 };
 	struct tally_comm *comm;
@@ -113,6 +117,10 @@ static void collective__refuses_parts_that_do_not_fit(void **state)
 	options.counts = counts;
 	refused(tally_ialltoall(in, out, 5, TALLY_INT32, comm, &options, &work),
 		TALLY_ERR_UNSUPPORTED, "options->counts: this version has alltoall of equal parts");
+	options.counts = counts_odd;
+	refused(tally_ireduce_scatter(in, out, 4, TALLY_INT32, TALLY_MINLOC, comm, &options, &work),
+		TALLY_ERR_ARGUMENT, "op minloc: options->counts[0] is odd: elements come in pairs");
+	options.counts = counts;
 	refused(tally_ibroadcast(in, out, 5, TALLY_INT32, 0, comm, &options, &work),
 		TALLY_ERR_ARGUMENT, "options->counts is set: it is for gather, allgather, scatter");
 	options.counts = NULL;
@@ -151,6 +159,13 @@ static void collective__takes_no_memory_that_it_does_not_need(void **state)
 }
 
 /* What lies behind its options is not looked at. */
+static void reduce_not_to_be_called(const void *from, void *inout, size_t count, int dtype,
+				    void *ctx)
+{
+	(void)from, (void)inout, (void)count, (void)dtype, (void)ctx;
+	abort();
+}
+
 static void collective__takes_options_of_an_older_header(void **state)
 {
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
@@ -174,6 +189,15 @@ static void collective__takes_options_of_an_older_header(void **state)
 	options.size++;
 	refused(tally_ibroadcast(x, x, 1, TALLY_INT32, 1, seats[1].comm, &options, &works[1]),
 		TALLY_ERR_ARGUMENT, "tally_ibroadcast: options->size is 33, not 64");
+	options.size = offsetof(struct tally_op_options, reduce);
+	options.counts = options.displs = NULL;
+	options.reduce = reduce_not_to_be_called;
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_ibroadcast(&x[r], &x[r], 1, TALLY_INT32, 0, seats[r].comm,
+						  &options, &works[r]),
+				 TALLY_OK);
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_waitall(1, &works[r], -1), TALLY_OK);
 	seats_do(seats, 2, seat_leave);
 }
 
@@ -204,6 +228,47 @@ static void gathered__sums_are_counted_and_their_memory_goes_back(void **state)
 		for (const struct tally_work *work = seats[r].comm->free_works; work;
 		     work = work->next)
 			assert_null(work->fold);
+	}
+	seats_do(seats, 2, seat_leave);
+}
+
+/* Asks what needs the lock, and what would wait. */
+static void reduce_and_ask(const void *before, void *inout, size_t count, int dtype, void *ctx)
+{
+	struct tally_stats stats = TALLY_STATS_INIT;
+	struct tally_comm *comm = ctx;
+	const int32_t *from = before;
+	int32_t *to = inout;
+
+	assert_int_equal(dtype, TALLY_INT32);
+	assert_int_equal(tally_comm_get_stats(comm, &stats), TALLY_OK);
+	refused(tally_barrier(comm), TALLY_ERR_USAGE, "inside an on_done or reduce function");
+	for (size_t i = 0; i < count; i++)
+		to[i] = 3 * from[i] - to[i];
+}
+
+static void user__function_holds_no_lock_and_may_not_wait(void **state)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct seat seats[2] = { 0 };
+	struct tally_work *works[2];
+	int32_t x[2][2] = { { 5, -7 }, { 11, 2 } };
+
+	(void)state;
+	seats_open(seats, 2);
+	options.reduce = reduce_and_ask;
+	refused(tally_iallreduce(x[0], x[0], 2, TALLY_INT32, TALLY_SUM, seats[0].comm, &options,
+				 &works[0]),
+		TALLY_ERR_ARGUMENT, "options->reduce is set: it is for op TALLY_USER");
+	for (uint32_t r = 0; r < 2; r++) {
+		options.reduce_ctx = seats[r].comm;
+		assert_int_equal(tally_iallreduce(x[r], x[r], 2, TALLY_INT32, TALLY_USER,
+						  seats[r].comm, &options, &works[r]),
+				 TALLY_OK);
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(tally_waitall(1, &works[r], -1), TALLY_OK);
+		assert_true(x[r][0] == 3 * 5 - 11 && x[r][1] == 3 * -7 - 2);
 	}
 	seats_do(seats, 2, seat_leave);
 }
@@ -252,6 +317,7 @@ int main(void)
 		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
+		cmocka_unit_test(user__function_holds_no_lock_and_may_not_wait),
 		cmocka_unit_test(collective__that_was_interrupted_is_called_again_as_it_was),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fold_test.c - what ranks work out by themselves. All types to the bit: tests/e2e/every_type.py. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,9 +62,72 @@ static void fold__of_nothing_is_nothing(void **state)
 	assert_null(fold_new(&prod, (uint64_t)1 << 62, 65535, 0, NULL, 0)); /* no size has room */
 }
 
+static void pairs_are(int op, const float *in, const float *wanted)
+{
+	const struct fold_op pairs = { .dtype = TALLY_FLOAT32, .op = op };
+	struct fold *fold = fold_new(&pairs, 2, RANKS, 0, NULL, 0);
+	float out[2];
+	const struct endpoint_segment segment = { 0, 2, NULL, out };
+
+	assert_non_null(fold);
+	memcpy(fold->all, in, 2 * RANKS * sizeof(*in));
+	fold_run(fold, &segment, 1);
+	assert_memory_equal(out, wanted, sizeof(out));
+	free(fold);
+}
+
+static void fold__of_pairs_takes_the_least_index_of_equal_values(void **state)
+{
+	static const float in[] = { -2, 7, 3, 9, -2, 4 }, least[] = { -2, 4 }, largest[] = { 3, 9 };
+	const float with_nan[] = { 1, 5, NAN, 6, -1, 2 };
+	static const float zeros[] = { 0, 5, -0.0f, 1, 0, 2 }, zero[] = { -0.0f, 1 };
+
+	(void)state;
+	pairs_are(TALLY_MINLOC, in, least);
+	pairs_are(TALLY_MAXLOC, in, largest);
+	pairs_are(TALLY_MINLOC, with_nan, with_nan + 2);
+	pairs_are(TALLY_MAXLOC, with_nan, with_nan + 2);
+	pairs_are(TALLY_MAXLOC, zeros, zero);
+}
+
+/* Of two complex numbers, four floats. */
+static void note_calls(const void *in, void *inout, size_t count, int dtype, void *ctx)
+{
+	const float *from = in;
+	float *to = inout;
+	uint32_t *calls = ctx;
+
+	assert_int_equal(count, 2);
+	assert_int_equal(dtype, TALLY_COMPLEX64);
+	for (uint32_t i = 0; i < 4; i++)
+		to[i] = 2 * from[i] - to[i];
+	++*calls;
+}
+
+static void fold__calls_the_programs_function_from_the_last_rank_to_the_first(void **state)
+{
+	uint32_t calls = 0;
+	const struct fold_op own = { TALLY_COMPLEX64, TALLY_USER, note_calls, &calls };
+	struct fold *fold = fold_new(&own, 4, RANKS, 0, NULL, 0);
+	static const float in[] = { 1, 2, 3, 4, 10, 20, 30, 40, 100, 200, 300, 400 };
+	float out[2];
+	const struct endpoint_segment segment = { 1, 2, NULL, out };
+
+	(void)state;
+	assert_non_null(fold);
+	memcpy(fold->all, in, sizeof(in));
+	fold_run(fold, &segment, 1);
+	assert_int_equal(calls, RANKS - 1);
+	assert_true(out[0] == 2 * 2 - (2 * 20 - 200)); /* a - (b - c), with each a doubled */
+	assert_true(out[1] == 2 * 3 - (2 * 30 - 300));
+	free(fold);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fold__of_pairs_takes_the_least_index_of_equal_values),
+		cmocka_unit_test(fold__calls_the_programs_function_from_the_last_rank_to_the_first),
 		cmocka_unit_test(fold__lays_the_ranks_out_one_behind_the_other),
 		cmocka_unit_test(fold__of_nothing_is_nothing),
 	};

@@ -9,6 +9,7 @@ every element, and on every rank. every_type.py --rank ... is one rank; the firs
 """
 import ctypes
 from fractions import Fraction
+import functools
 import math
 import os
 import random
@@ -26,6 +27,9 @@ SIZES = [0, 1, 359, 360, 361, 65537]
 PAIRS = [(1, 359), (360, 361)]  # in a group
 OPS = [ways.SUM, ways.AVG, ways.MIN, ways.MAX, ways.PROD]
 BITS = {5: "band", 6: "bor", 7: "bxor", 8: "land", 9: "lor", 10: "lxor"}  # of integers
+MINLOC, MAXLOC, USER = 11, 12, 13
+BOOL, COMPLEX64, COMPLEX128 = 12, 13, 14
+INNER = {BOOL: (ways.UINT8, 1), COMPLEX64: (ways.FLOAT32, 2), COMPLEX128: (ways.FLOAT64, 2)}  # what an element is
 # Bits of an element that are kept, and that are set: a few binades around 1.
 CALM = {ways.FLOAT16: (0x87FF, 0x3800), ways.FLOAT32: (0x83FFFFFF, 0x3C000000),
         ways.FLOAT64: (0x807FFFFFFFFFFFFF, 0x3F80000000000000), ways.BFLOAT16: (0x83FF, 0x3C00)}
@@ -41,7 +45,7 @@ class Stats(ctypes.Structure):
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("stream", ctypes.c_int),
                 ("deadline_ms", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("counts", ctypes.c_void_p),
-                ("displs", ctypes.c_void_p)]
+                ("displs", ctypes.c_void_p), ("reduce", ctypes.c_void_p), ("reduce_ctx", ctypes.c_void_p)]
 
 
 class CommOptions(ctypes.Structure):
@@ -55,13 +59,17 @@ FLAGS = {ways.FREE: 0, ways.HALF: 2, ways.EXACT: 4}  # of tally.h
 
 def form_of(dtype, op, sizes, is_part=False):
     """How floats of some groups are to travel; those of the parts of a split, if they say nothing, exactly."""
-    if dtype not in CALM or op not in (ways.SUM, ways.AVG):
+    if inner(dtype)[0] not in CALM or op not in (ways.SUM, ways.AVG):
         return ways.FREE
     if is_part and (len(sizes) == 1 or sizes == PAIRS[1] and dtype != ways.FLOAT32):
         return ways.EXACT
     if len(sizes) == 1:
         return ways.FREE
     return ways.HALF if dtype == ways.FLOAT32 and sizes == PAIRS[1] else ways.EXACT if sizes == PAIRS[0] else ways.FREE
+
+
+def inner(dtype):
+    return INNER.get(dtype, (dtype, 1))
 
 
 def cases():
@@ -71,10 +79,31 @@ def cases():
             some = [(size,) for size in SIZES] + PAIRS
             for sizes in some[1::3] if is_gathered(dtype, op) else some:
                 yield dtype, op, sizes
+        for op in (MINLOC, MAXLOC):  # of pairs
+            yield from ((dtype, op, (2,)), (dtype, op, (360, 718)))
+        yield dtype, USER, (361, 5)
+    for dtype, ops in ((BOOL, [ways.MIN, ways.MAX, *BITS]), (COMPLEX64, (ways.SUM, ways.AVG, ways.PROD)),
+                       (COMPLEX128, (ways.SUM, ways.AVG, ways.PROD))):
+        for op in ops:
+            yield from ((dtype, op, (1,)), (dtype, op, (361,)), (dtype, op, PAIRS[1]))
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
+def reduce(send, inout, count, dtype, ctx):
+    """TALLY_USER: 5 a - b of bytes, in which it matters who comes first."""
+    size = count * ways.size_of(dtype)
+    own = (ctypes.c_uint8 * size).from_address(inout)
+    own[:] = user(ctypes.string_at(send, size), bytes(own))
+
+
+def user(a, b):
+    return bytes((5 * x - y) % 256 for x, y in zip(a, b))
 
 
 def data_of(number, rank, dtype, count):
     """Of both signs, and different on all ranks: any bits, or calm floats, or small integers."""
+    dtype, elements = inner(dtype)
+    count *= elements
     width, source = ways.size_of(dtype), random.Random(f"{number} {rank}")
     raw = source.randbytes(count * width)
     kind = number % 3
@@ -109,6 +138,8 @@ class Rank:
     def group(self, comm, buffers, dtype, op):
         works = [ctypes.c_void_p() for _ in buffers]
         options = Options(size=ctypes.sizeof(Options), flags=FLAGS[form_of(dtype, op, tuple(b[2] for b in buffers))])
+        if op == USER:
+            options.reduce = ctypes.cast(reduce, ctypes.c_void_p)
         self.ok(self.lib.tally_group_start())
         for (send, recv, count), work in zip(buffers, works):
             self.ok(self.lib.tally_iallreduce(send, recv, ctypes.c_size_t(count), dtype, op, comm,
@@ -158,7 +189,7 @@ def rank_main(library, job, rank, size, out):
 
 def is_gathered(dtype, op):
     """Lanes cannot do it: each rank works it out by itself."""
-    return op in BITS or op == ways.PROD or (op in (ways.MIN, ways.MAX) and ways.size_of(dtype) == 8)
+    return op in BITS or op in (ways.PROD, MINLOC, MAXLOC, USER) or dtype == BOOL or (op in (ways.MIN, ways.MAX) and ways.size_of(dtype) == 8)
 
 
 def whole(dtype, op, column):
@@ -195,8 +226,51 @@ def signed(form, bits):
     return math.copysign(0.0, -1 if bits >> form.fraction + form.exponent else 1) if number == 0 else number
 
 
+def located(dtype, op, datas):
+    """Of pairs: those with the best value; of equal ones the least index; a NaN is the best of all."""
+    code = "<" + ways.CODES[dtype]
+
+    def key(bits):
+        number = ways.FLOATS[dtype].number(bits) if dtype in CALM else bits
+        return (number != number, 0 if number != number else number)
+
+    def rank(pair):
+        (is_nan, value), index = key(pair[0]), key(pair[1])
+        return is_nan, value if op == MAXLOC else -value, (not index[0], -index[1])
+
+    numbers = [[bits for bits, in struct.iter_unpack(code, data)] for data in datas]
+    columns = zip(*(zip(row[::2], row[1::2]) for row in numbers))
+    return b"".join(struct.pack(code, bits) for column in columns for bits in max(column, key=rank))
+
+
+def multiplied(dtype, datas):
+    """Complex numbers, as float64."""
+    if len(datas) == 1:
+        return datas[0]
+    code = "<" + {COMPLEX64: "f", COMPLEX128: "d"}[dtype]
+    form, bits = ways.FLOATS[inner(dtype)[0]], "<" + ways.CODES[inner(dtype)[0]]
+    rows = [[x for x, in struct.iter_unpack(code, data)] for data in datas]
+    result = b""
+    for column in zip(*(zip(row[::2], row[1::2]) for row in rows)):
+        (a, b), *others = column
+        for c, d in others:
+            a, b = a * c - b * d, a * d + b * c
+        for x in (a, b):
+            sign = (math.copysign(1, x) < 0) << form.fraction + form.exponent
+            result += struct.pack(bits, sign if x == 0 else form.bits(Fraction(x) if abs(x) < ways.INF else x))
+    return result
+
+
 def gathered(dtype, op, datas):
     """Bytes of the result."""
+    if op == USER:
+        return functools.reduce(lambda b, a: user(a, b), datas[::-1])
+    if op in (MINLOC, MAXLOC):
+        return located(dtype, op, datas)
+    if dtype in (COMPLEX64, COMPLEX128):
+        return multiplied(dtype, datas)
+    if dtype == BOOL:
+        datas, dtype = [bytes(int(x != 0) for x in data) for data in datas], ways.UINT8
     if len(datas) == 1 and BITS.get(op, "")[:1] != "l":
         return datas[0]  # the element itself, bit for bit
     code = "<" + ways.CODES[dtype]
@@ -217,14 +291,14 @@ def chunks_of(count, full):
 def right(number, case, ranks, packet, is_part):
     """(offset, bytes) of each part that is checked."""
     dtype, op, sizes = case
-    count, width = sum(sizes), ways.size_of(dtype)
+    count, width = sum(sizes) * inner(dtype)[1], ways.size_of(inner(dtype)[0])
     datas = [b"".join(data_of(number * 10 + i, rank, dtype, size) for i, size in enumerate(sizes)) for rank in ranks]
     if is_gathered(dtype, op):
         for first in chunks_of(count, 360):
             part = slice(first * width, (first + 360) * width)
             yield first * width, gathered(dtype, op, [data[part] for data in datas])
         return
-    way = ways.Lanes(dtype, op, count, len(ranks), packet, form_of(dtype, op, sizes, is_part))
+    way = ways.Lanes(inner(dtype)[0], op, count, len(ranks), packet, form_of(dtype, op, sizes, is_part))
     full = packet // way.shape[1] * way.shape[0]
     for first in chunks_of(count, full):
         parts = [(1, data[first * width:(first + full) * width]) for data in datas]
@@ -238,7 +312,7 @@ def check(out, name, some, ranks, packet):
     files = [open(f"{out}/{name}.{rank}", "rb").read() for rank in ranks]
     at = checked = 0
     for number, case in some:
-        width = ways.size_of(case[0])
+        width = ways.size_of(inner(case[0])[0])
         for offset, wanted in right(number, case, ranks, packet, name == "part"):
             checked += len(wanted) // width
             for rank, file in zip(ranks, files):
@@ -248,7 +322,7 @@ def check(out, name, some, ranks, packet):
                     raise SystemExit(f"{name}, {len(ranks)} ranks, rank {rank}: type {case[0]} op {case[1]} sizes "
                                      f"{case[2]}, element {(offset + i) // width}: {found[i:i + width].hex()}, not "
                                      f"{wanted[i:i + width].hex()}")
-        at += sum(case[2]) * width
+        at += sum(case[2]) * inner(case[0])[1] * width
         if any(file[:at] != files[0][:at] for file in files):
             raise SystemExit(f"{name}: {case}: not the same bits on all ranks")
     return checked
