@@ -307,9 +307,12 @@ struct tally_op_options {
 	/* A caller built with an older header, whose struct ends here, keeps working. */
 
 	/* gather, allgather, scatter, reduce_scatter: elements of each rank's part, equal on all ranks; read in the
-	 * call only. NULL: all parts are of the call's count, else that is counts[this rank]. */
+	 * call only. NULL: all parts are of the call's count, else that is counts[this rank].
+	 * alltoall: size * size of them: counts[i * size + j] go from rank i to rank j. The call's count is the sum of
+	 * this rank's row. (Ranks that know their own rows alone call tally_allgather first.) */
 	const size_t *counts;
-	/* And where they begin in the memory that has all parts, for this rank alone; NULL: in order, without gaps. */
+	/* And where they begin in the memory that has all parts, for this rank alone; NULL: in order, without gaps.
+	 * alltoall: 2 * size of them: first where parts for each rank begin in send, then those from each in recv. */
 	const size_t *displs;
 
 	/* A caller whose struct ends here keeps working, too. */

@@ -46,12 +46,37 @@ static uint64_t count_of(const struct request *request, uint32_t rank)
 	return counts ? counts[rank] : request->buffers[0].count;
 }
 
+/* Alltoall: elements that go from rank i to rank j. */
+static uint64_t cell_of(const struct tally_comm *comm, const struct request *request, uint32_t i,
+			uint32_t j)
+{
+	return counts_of(request) ? count_of(request, i * comm->who.size + j)
+				  : request->buffers[0].count;
+}
+
+static const size_t *displs_of(const struct request *request)
+{
+	return request->options ? request->options->displs : NULL;
+}
+
 /* Where the rank's part begins in memory that has all parts; `before` elements are in the parts before it. */
 static uint64_t begin_of(const struct request *request, uint32_t rank, uint64_t before)
 {
-	const size_t *displs = request->options ? request->options->displs : NULL;
+	const size_t *displs = displs_of(request);
 
 	return displs ? displs[rank] : before;
+}
+
+/* How many of them there are. */
+static uint32_t counts_number(const struct tally_comm *comm, const struct request *request)
+{
+	return request->kind == CONTROL_OP_ALLTOALL ? comm->who.size * comm->who.size
+						    : comm->who.size;
+}
+
+static uint32_t displs_number(const struct tally_comm *comm, const struct request *request)
+{
+	return request->kind == CONTROL_OP_ALLTOALL ? 2 * comm->who.size : comm->who.size;
 }
 
 /* ---- what is refused ---- */
@@ -82,46 +107,60 @@ int extent_check(const struct report_who *who, const struct request *request,
 static int counts_check(const struct tally_comm *comm, const struct request *request)
 {
 	const uint64_t most = (uint64_t)1 << COLLECTIVE_COUNT_BITS;
-	uint32_t size = comm->who.size;
-	uint64_t sum = 0;
+	uint32_t size = comm->who.size, number = counts_number(comm, request);
+	uint64_t sum = request->buffers[0].count, begin = 0;
+	bool has_counts = counts_of(request);
 
-	for (uint32_t r = 0; r < size; r++) {
-		uint64_t begin = begin_of(request, r, 0), count = count_of(request, r);
+	for (uint32_t i = 0; i < (has_counts ? number : 1); i++) {
+		uint64_t count = count_of(request, i);
 
+		if (displs_of(request) && i < displs_number(comm, request))
+			begin = begin_of(request, i, 0);
 		if (count > most || begin > most)
 			return report_error(
 				&comm->who, TALLY_ERR_ARGUMENT,
 				"%s: the count or displacement of rank %u is above 2^%d",
-				request->call, r, COLLECTIVE_COUNT_BITS);
-		sum += count; /* 2^16 times 2^45: no wrap */
+				request->call, i % size, COLLECTIVE_COUNT_BITS);
+		sum = i ? sum + count : count;
+		if (has_counts && sum > most)
+			break;
 	}
-	if (sum > (request->kind == CONTROL_OP_ALLTOALL ? most / size : most))
+	if (has_counts ? sum > most : sum > most / number)
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "%s: the counts of all ranks are above 2^%d together",
 				    request->call, COLLECTIVE_COUNT_BITS);
 	return TALLY_OK;
 }
 
+/* What options->counts has for this rank. */
+static uint64_t mine_of(const struct tally_comm *comm, const struct request *request)
+{
+	uint64_t sum = 0;
+
+	if (request->kind != CONTROL_OP_ALLTOALL)
+		return count_of(request, comm->who.rank);
+	for (uint32_t j = 0; j < comm->who.size; j++)
+		sum += cell_of(comm, request, comm->who.rank, j);
+	return sum;
+}
+
 static int options_check(const struct tally_comm *comm, const struct request *request)
 {
+	uint32_t number = counts_number(comm, request);
 	uint32_t pair = kinds[request->kind].is_sum ? type_pair(request->op) : 1;
 	const size_t *counts = counts_of(request);
-	uint32_t rank = comm->who.rank;
 
-	if (!counts && request->options && request->options->displs)
+	if (!counts && displs_of(request))
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "%s: options->displs is set, and options->counts is not",
 				    request->call);
-	if (counts && request->kind == CONTROL_OP_ALLTOALL)
-		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->counts: this version has alltoall of equal parts",
-				    request->call);
-	if (counts && counts[rank] != request->buffers[0].count)
+	if (counts && mine_of(comm, request) != request->buffers[0].count)
 		return report_error(
 			&comm->who, TALLY_ERR_ARGUMENT,
-			"%s: count is %zu, and options->counts has %zu for this rank, %u",
-			request->call, request->buffers[0].count, counts[rank], rank);
-	for (uint32_t i = 0; counts && pair > 1 && i < comm->who.size; i++)
+			"%s: count is %zu, and options->counts has %llu for this rank, %u",
+			request->call, request->buffers[0].count,
+			(unsigned long long)mine_of(comm, request), comm->who.rank);
+	for (uint32_t i = 0; counts && pair > 1 && i < number; i++)
 		if (counts[i] % pair)
 			return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 					    "%s: op %s: options->counts[%u] is odd: elements come "
@@ -130,16 +169,35 @@ static int options_check(const struct tally_comm *comm, const struct request *re
 	return TALLY_OK;
 }
 
+/* Of alltoall: the part for or from rank r, and where it begins; `before` elements are in the parts before it. */
+static uint64_t cell_count(const struct tally_comm *comm, const struct request *request,
+			   bool is_recv, uint32_t r)
+{
+	return is_recv ? cell_of(comm, request, r, comm->who.rank)
+		       : cell_of(comm, request, comm->who.rank, r);
+}
+
+static uint64_t cell_begin(const struct tally_comm *comm, const struct request *request,
+			   bool is_recv, uint32_t r, uint64_t before)
+{
+	return begin_of(request, is_recv ? comm->who.size + r : r, before);
+}
+
 /* The elements of a side, from its beginning to the last part's end. */
 static uint64_t side_count(const struct tally_comm *comm, const struct request *request,
-			   enum much much)
+			   bool is_recv)
 {
+	enum much much = is_recv ? kinds[request->kind].recv : kinds[request->kind].send;
+	bool is_cells = request->kind == CONTROL_OP_ALLTOALL;
 	uint64_t before = 0, most = 0;
 
 	if (much == ONE)
 		return request->buffers[0].count;
 	for (uint32_t r = 0; r < comm->who.size; r++) {
-		uint64_t count = count_of(request, r), end = begin_of(request, r, before) + count;
+		uint64_t count = is_cells ? cell_count(comm, request, is_recv, r)
+					  : count_of(request, r);
+		uint64_t end = count + (is_cells ? cell_begin(comm, request, is_recv, r, before)
+						 : begin_of(request, r, before));
 
 		most = count && end > most ? end : most;
 		before += count;
@@ -163,9 +221,9 @@ int collective_check(const struct tally_comm *comm, const struct request *reques
 	if (result)
 		return result;
 	if (is_sender(comm, request))
-		send.count = side_count(comm, request, kinds[request->kind].send);
+		send.count = side_count(comm, request, false);
 	if (is_receiver(comm, request))
-		recv.count = side_count(comm, request, kinds[request->kind].recv);
+		recv.count = side_count(comm, request, true);
 	result = extent_check(&comm->who, request, &send);
 	return result ? result : extent_check(&comm->who, request, &recv);
 }
@@ -209,23 +267,52 @@ static void part_end(struct tally_work *work, uint32_t part)
 	work->ends[part] = work->op.count * type_of_op(&work->op).elements;
 }
 
-/* Rank i's row: what it has for rank 0, for rank 1, ... */
+/* What this rank has for rank 0, for rank 1, ... */
+static void row_note(const struct tally_comm *comm, struct tally_work *work,
+		     const struct request *request, void *mine)
+{
+	uint32_t bytes = type_bytes((uint32_t)request->dtype), rank = comm->who.rank;
+	uint64_t before = 0;
+
+	for (uint32_t j = 0; j < comm->who.size; j++) {
+		uint64_t count = cell_count(comm, request, false, j);
+		uint64_t begin = cell_begin(comm, request, false, j, before);
+
+		piece(work, count, behind(request->buffers[0].send, begin, bytes),
+		      j == rank ? mine : NULL);
+		before += count;
+	}
+}
+
+/* What rank i has for rank 0, for rank 1, ...; this one wants its own part of it. */
+static void other_row_note(const struct tally_comm *comm, struct tally_work *work,
+			   const struct request *request, uint32_t i, void *mine)
+{
+	uint64_t side[2] = { 0 };
+
+	for (uint32_t j = 0; j < comm->who.size; j++)
+		if (j != comm->who.rank)
+			side[j > comm->who.rank] += cell_of(comm, request, i, j);
+	piece(work, side[0], NULL, NULL);
+	piece(work, cell_of(comm, request, i, comm->who.rank), NULL, mine);
+	piece(work, side[1], NULL, NULL);
+}
+
 static void rows_note(const struct tally_comm *comm, struct tally_work *work,
 		      const struct request *request)
 {
 	uint32_t bytes = type_bytes((uint32_t)request->dtype);
-	uint32_t rank = comm->who.rank, size = comm->who.size;
-	const struct tally_buffer *buffer = &request->buffers[0];
+	uint64_t before = 0;
 
-	for (uint32_t i = 0; i < size; i++) {
-		const void *row = i == rank ? buffer->send : NULL;
-		uint64_t before = rank * buffer->count;
+	for (uint32_t i = 0; i < comm->who.size; i++) {
+		void *mine = behind(request->buffers[0].recv,
+				    cell_begin(comm, request, true, i, before), bytes);
 
-		piece(work, before, row, NULL);
-		piece(work, buffer->count, behind(row, before, bytes),
-		      behind(buffer->recv, i * buffer->count, bytes));
-		piece(work, (size - 1 - rank) * buffer->count,
-		      behind(row, before + buffer->count, bytes), NULL);
+		if (i == comm->who.rank)
+			row_note(comm, work, request, mine);
+		else
+			other_row_note(comm, work, request, i, mine);
+		before += cell_count(comm, request, true, i);
 		part_end(work, i);
 	}
 }
@@ -263,8 +350,8 @@ static uint32_t root_of(const struct tally_comm *comm, const struct request *req
 
 	if (!counts_of(request))
 		return request->root;
-	for (uint32_t r = 0; r < comm->who.size; r++)
-		hash = hash_number(hash, count_of(request, r), 8);
+	for (uint32_t i = 0; i < counts_number(comm, request); i++)
+		hash = hash_number(hash, count_of(request, i), 8);
 	return (uint32_t)(hash ^ hash >> 32) | CONTROL_OP_SIZES;
 }
 
@@ -284,7 +371,7 @@ bool collective_note(struct tally_comm *comm, struct tally_work *work,
 	bool is_one = kinds[request->kind].send == ONE && kinds[request->kind].recv == ONE;
 
 	if (!work_segments(work, is_one                                 ? 1
-				 : request->kind == CONTROL_OP_ALLTOALL ? 3 * (size_t)size
+				 : request->kind == CONTROL_OP_ALLTOALL ? 4 * (size_t)size
 									: size) ||
 	    (parts && !work_parts(work, parts)))
 		return false;

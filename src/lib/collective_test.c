@@ -95,7 +95,8 @@ static void collective__refuses_parts_that_do_not_fit(void **state)
 {
 	static const size_t counts[] = { 3, 5 }, displs[] = { 2, 0 },
 			    far[] = { 0, (size_t)1 << 46 };
-	static const size_t counts_odd[] = { 3, 4 };
+	static const size_t cells[] = { 2, 1, 0, 4 }, cells_far[] = { 0, 0, 0, (size_t)1 << 46 },
+			    cells_meet[] = { 0, 0, 0, 0 }, counts_odd[] = { 3, 4 };
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
 	struct seat seats[2] = { 0 };
 	struct tally_comm *comm;
@@ -114,9 +115,16 @@ static void collective__refuses_parts_that_do_not_fit(void **state)
 		"a recv buffer overlaps the recv buffer"); /* 2, 3, 4 and 0 to 4 */
 	refused(gather_of(counts, NULL, 5, TALLY_OP_HALF, comm), TALLY_ERR_UNSUPPORTED,
 		"TALLY_OP_HALF is for sum and avg of float32");
-	options.counts = counts;
-	refused(tally_ialltoall(in, out, 5, TALLY_INT32, comm, &options, &work),
-		TALLY_ERR_UNSUPPORTED, "options->counts: this version has alltoall of equal parts");
+	options.counts = cells;
+	refused(tally_ialltoall(in, out, 3, TALLY_INT32, comm, &options, &work), TALLY_ERR_ARGUMENT,
+		"count is 3, and options->counts has 4 for this rank, 1");
+	options.displs = cells_far;
+	refused(tally_ialltoall(in, out, 4, TALLY_INT32, comm, &options, &work), TALLY_ERR_ARGUMENT,
+		"the count or displacement of rank 1 is above 2^45");
+	options.displs = cells_meet;
+	refused(tally_ialltoall(in, out, 4, TALLY_INT32, comm, &options, &work), TALLY_ERR_ARGUMENT,
+		"a recv buffer overlaps the recv buffer");
+	options.displs = NULL;
 	options.counts = counts_odd;
 	refused(tally_ireduce_scatter(in, out, 4, TALLY_INT32, TALLY_MINLOC, comm, &options, &work),
 		TALLY_ERR_ARGUMENT, "op minloc: options->counts[0] is odd: elements come in pairs");

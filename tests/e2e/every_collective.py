@@ -21,7 +21,7 @@ SIZES = [0, 1, 5, 359, 360, 361]
 LARGE, LARGE_TYPES = 65537, (ways.UINT8, ways.FLOAT32, ways.FLOAT64)
 HAS_ROOT, ROOT_SENDS, ROOT_RECEIVES = (REDUCE, BROADCAST, GATHER, SCATTER), (BROADCAST, SCATTER), (REDUCE, GATHER)
 IS_SUM, SENDS_ALL, WANTS_ALL = (REDUCE, REDUCE_SCATTER), (REDUCE_SCATTER, SCATTER, ALLTOALL), (ALLGATHER, GATHER, ALLTOALL)
-COUNTED = (ALLGATHER, REDUCE_SCATTER, GATHER, SCATTER)
+COUNTED = (ALLGATHER, REDUCE_SCATTER, GATHER, SCATTER, ALLTOALL)
 UNTOUCHED = 0xA5
 GAP = 2
 
@@ -31,9 +31,10 @@ Case = collections.namedtuple("Case", "number kind dtype op size turn is_counted
 def cases():
     number = 0
     for kind in KINDS:
-        for dtype in range(10):
+        for dtype in [*range(10), every_type.BOOL, every_type.COMPLEX64, every_type.COMPLEX128]:
             for size in SIZES + [LARGE] * (dtype in LARGE_TYPES):
-                ops = every_type.OPS + [*every_type.BITS] * (dtype not in every_type.CALM)
+                ops = (every_type.OPS + [*every_type.BITS] * (dtype not in every_type.CALM) if dtype < 10 else
+                       [*every_type.BITS] if dtype == every_type.BOOL else [ways.SUM, ways.AVG, ways.PROD])
                 number += 1
                 is_counted = kind in COUNTED and number % 3 == 0
                 yield Case(number, kind, dtype, ops[number % len(ops)] if kind in IS_SUM else 0, size, number // 2,
@@ -44,12 +45,17 @@ class Shape:
     """Who has what in a job of n ranks: elements of each rank's part, and where they are where all parts are."""
 
     def __init__(self, case, n):
-        self.case, self.width, self.root = case, ways.size_of(case.dtype), case.turn % n
+        inner, elements = every_type.inner(case.dtype)
+        self.case, self.width, self.root = case, ways.size_of(inner) * elements, case.turn % n
         self.counts = [(case.size + 7 * r) % (case.size + 1) if case.is_counted else case.size for r in range(n)]
-        self.displs, at = [0] * n, 0
-        for r in range(n)[::-1 if case.is_counted else 1]:
-            self.displs[r], at = at, at + self.counts[r] + GAP * case.is_counted
-        self.span = max((d + c for d, c in zip(self.displs, self.counts) if c), default=0)
+        self.displs, self.span = self.layout(self.counts)
+
+    def layout(self, counts):
+        """Where the parts begin, and all end."""
+        displs, at = [0] * len(counts), 0
+        for r in range(len(counts))[::-1 if self.case.is_counted else 1]:
+            displs[r], at = at, at + counts[r] + GAP * self.case.is_counted
+        return displs, max((d + c for d, c in zip(displs, counts) if c), default=0)
 
     def sends(self, rank):
         return self.case.kind not in ROOT_SENDS or rank == self.root
@@ -60,13 +66,60 @@ class Shape:
     def one(self, rank):
         return self.counts[rank] if self.case.kind in COUNTED else self.case.size
 
+    def options(self, rank):
+        """counts and displs."""
+        return self.counts, self.displs
+
+    def received(self, rank):
+        return self.span if self.case.kind in WANTS_ALL else self.one(rank)
+
+    def taken(self, rank):
+        """What it receives from whom: counts and displs."""
+        return self.counts, self.displs
+
     def sent(self, rank):
         count = self.span if self.case.kind in SENDS_ALL else self.one(rank)
         return data_of(self.case.number, rank, self.case.dtype, count)
 
-    def part(self, data, r):
-        """Rank r's of memory that has all parts."""
-        return data[self.displs[r] * self.width:(self.displs[r] + self.counts[r]) * self.width]
+    def part(self, sender, r):
+        """What the sender, which has all parts, has for rank r."""
+        return self.cut(self.sent(sender), self.displs[r], self.counts[r])
+
+    def cut(self, data, begin, count):
+        return data[begin * self.width:(begin + count) * self.width]
+
+
+class Rows(Shape):
+    """An alltoall in which rank i has so many elements for rank j."""
+
+    def __init__(self, case, n):
+        super().__init__(case, n)
+        self.rows = [[(case.size + 3 * i + 5 * j) % (case.size + 1) for j in range(n)] for i in range(n)]
+
+    def column(self, rank):
+        return [row[rank] for row in self.rows]
+
+    def one(self, rank):
+        return sum(self.rows[rank])
+
+    def options(self, rank):
+        return sum(self.rows, []), self.layout(self.rows[rank])[0] + self.layout(self.column(rank))[0]
+
+    def received(self, rank):
+        return self.layout(self.column(rank))[1]
+
+    def taken(self, rank):
+        return self.column(rank), self.layout(self.column(rank))[0]
+
+    def sent(self, rank):
+        return data_of(self.case.number, rank, self.case.dtype, self.layout(self.rows[rank])[1])
+
+    def part(self, sender, r):
+        return self.cut(self.sent(sender), self.layout(self.rows[sender])[0][r], self.rows[sender][r])
+
+
+def shape_of(case, n):
+    return (Rows if case.kind == ALLTOALL and case.is_counted else Shape)(case, n)
 
 
 # ---- a rank ----
@@ -76,7 +129,7 @@ class Rank(every_type.Rank):
         """send, recv and what holds recv: addresses, or None where the rank needs none."""
         case, data = shape.case, shape.sent(rank) if shape.sends(rank) else b""
         send = ctypes.create_string_buffer(data, len(data) + 1)
-        size = (shape.span if case.kind in WANTS_ALL else shape.one(rank)) * shape.width
+        size = shape.received(rank) * shape.width
         recv = ctypes.create_string_buffer(bytes([UNTOUCHED]) * (size + 1), size + 1)
         mine = shape.displs[rank] * shape.width
         at = [ctypes.addressof(send), ctypes.addressof(recv)]
@@ -97,10 +150,9 @@ class Rank(every_type.Rank):
         arguments += [case.op] * (case.kind in IS_SUM) + [shape.root] * (case.kind in HAS_ROOT) + [comm]
         if not case.is_grouped and not case.is_counted:
             return self.ok(getattr(lib, "tally_" + NAMES[case.kind])(*arguments))
-        sizes = ctypes.c_size_t * len(shape.counts)
         options = every_type.Options(size=ctypes.sizeof(every_type.Options), name=b"part")
         if case.is_counted:
-            counts, displs = sizes(*shape.counts), sizes(*shape.displs)
+            counts, displs = ((ctypes.c_size_t * len(some))(*some) for some in shape.options(rank))
             options.counts, options.displs = ctypes.addressof(counts), ctypes.addressof(displs)
         works = [ctypes.c_void_p() for _ in range(2)]
         ones = (ctypes.c_int32 * 3)(1, -2, rank)
@@ -120,7 +172,7 @@ class Rank(every_type.Rank):
         rank, n = self.lib.tally_comm_rank(comm), self.lib.tally_comm_size(comm)
         with open(f"{self.out}/{name}.{rank}", "wb") as file:
             for case in some:
-                shape = Shape(case, n)
+                shape = shape_of(case, n)
                 (send, recv), size, keep = self.buffers(shape, rank)
                 before = keep[0].raw
                 self.call(comm, shape, send, recv, rank)
@@ -156,14 +208,16 @@ def sums(shape, n, packet):
     case, width = shape.case, shape.width
     datas = [shape.sent(rank) for rank in range(n)]
     if case.kind == REDUCE_SCATTER:
-        datas = [b"".join(shape.part(data, r) for r in range(n)) for data in datas]
+        datas = [b"".join(shape.part(sender, r) for r in range(n)) for sender in range(n)]
+    dtype, elements = every_type.inner(case.dtype)
+    width //= elements
     count = len(datas[0]) // width
     if every_type.is_gathered(case.dtype, case.op):
         for first in chunks_of(count, 360):
             parts = [data[first * width:(first + 360) * width] for data in datas]
             yield first * width, every_type.gathered(case.dtype, case.op, parts)
         return
-    way = ways.Lanes(case.dtype, case.op, count, n, packet)
+    way = ways.Lanes(dtype, case.op, count, n, packet)
     full = packet // way.shape[1] * way.shape[0]
     for first in chunks_of(count, full):
         parts = [(1, data[first * width:(first + full) * width]) for data in datas]
@@ -190,13 +244,14 @@ def right(shape, rank, n, summed):
     elif case.kind == BROADCAST:
         yield 0, shape.sent(shape.root)
     elif case.kind == SCATTER:
-        yield 0, shape.part(shape.sent(shape.root), rank)
+        yield 0, shape.part(shape.root, rank)
     else:
+        counts, displs = shape.taken(rank)
         for r in range(n):
-            yield shape.displs[r] * width, (shape.part(shape.sent(r), rank) if case.kind == ALLTOALL else shape.sent(r))
+            yield displs[r] * width, (shape.part(r, rank) if case.kind == ALLTOALL else shape.sent(r))
         for r in range(n if case.is_counted else 0):
-            gap = (shape.displs[r] + shape.counts[r]) * width
-            if gap < shape.span * width:
+            gap = (displs[r] + counts[r]) * width
+            if gap < shape.received(rank) * width:
                 yield gap, bytes([UNTOUCHED]) * GAP * width
 
 
@@ -205,7 +260,7 @@ def check(out, name, some, n, packet):
     files = [open(f"{out}/{name}.{rank}", "rb").read() for rank in range(n)]
     at, checked = [0] * n, 0
     for case in some:
-        shape = Shape(case, n)
+        shape = shape_of(case, n)
         summed = list(sums(shape, n, packet)) if case.kind in IS_SUM else []
         for rank in filter(shape.receives, range(n)):
             for offset, wanted in right(shape, rank, n, summed):
@@ -215,7 +270,7 @@ def check(out, name, some, n, packet):
                     i = next((i for i, (a, b) in enumerate(zip(found, wanted)) if a != b), len(found))
                     raise SystemExit(f"{name}, {n} ranks, rank {rank}: {NAMES[case.kind]}, {case}: byte {offset + i} is "
                                      f"{found[i:i + 8].hex()}, not {wanted[i:i + 8].hex()}")
-            at[rank] += (shape.span if case.kind in WANTS_ALL else shape.one(rank)) * shape.width
+            at[rank] += shape.received(rank) * shape.width
     if at != [len(file) for file in files]:
         raise SystemExit(f"{name}, {n} ranks: {[len(file) for file in files]} bytes came, not {at}")
     return checked
