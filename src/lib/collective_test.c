@@ -281,6 +281,59 @@ static void user__function_holds_no_lock_and_may_not_wait(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+static atomic_bool slow_has_begun, slow_has_ended;
+
+static void reduce_slowly(const void *before, void *inout, size_t count, int dtype, void *ctx)
+{
+	(void)before, (void)inout, (void)count, (void)dtype;
+	if (!ctx)
+		return;
+	atomic_store(&slow_has_begun, true);
+	usleep(50000);
+	atomic_store(&slow_has_ended, true);
+}
+
+static void *wait_thread(void *work)
+{
+	assert_int_equal(tally_wait((struct tally_work **)work, -1), TALLY_OK);
+	return NULL;
+}
+
+static void *seat_finalize(void *arg)
+{
+	struct seat *seat = arg;
+
+	assert_int_equal(tally_comm_finalize(seat->comm), TALLY_OK);
+	return NULL;
+}
+
+static void finalize__waits_for_what_another_thread_works_out(void **state)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct seat seats[2] = { 0 };
+	struct tally_work *works[2];
+	int32_t x[2] = { 5, -7 };
+	pthread_t thread;
+
+	(void)state;
+	seats_open(seats, 2);
+	options.reduce = reduce_slowly;
+	for (uint32_t r = 0; r < 2; r++) {
+		options.reduce_ctx = r ? NULL : &x;
+		assert_int_equal(tally_iallreduce(&x[r], &x[r], 1, TALLY_INT32, TALLY_USER,
+						  seats[r].comm, &options, &works[r]),
+				 TALLY_OK);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, wait_thread, &works[0]), 0);
+	assert_int_equal(tally_wait(&works[1], -1), TALLY_OK);
+	while (!atomic_load(&slow_has_begun))
+		usleep(1000);
+	seats_do(seats, 2, seat_finalize);
+	assert_true(atomic_load(&slow_has_ended));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	seats_do(seats, 2, seat_leave);
+}
+
 static int interrupted_at_once(void *ctx)
 {
 	(void)ctx;
@@ -326,6 +379,7 @@ int main(void)
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
 		cmocka_unit_test(user__function_holds_no_lock_and_may_not_wait),
+		cmocka_unit_test(finalize__waits_for_what_another_thread_works_out),
 		cmocka_unit_test(collective__that_was_interrupted_is_called_again_as_it_was),
 	};
 

@@ -10,6 +10,8 @@
 #include "lib/types.h"
 #include "simd/float_state.h"
 
+enum { ALIGN = 16 }; /* of the vector: a program's own elements may be anything */
+
 /* Rank r's part of the gathered vector: what this rank brings of it, or memory for what another one brings. */
 static void rank_lay_out(struct fold *fold, uint32_t r, bool is_mine,
 			 const struct endpoint_segment *segments, uint32_t segments_count)
@@ -33,17 +35,19 @@ struct fold *fold_new(const struct fold_op *op, uint64_t count, uint32_t ranks, 
 {
 	struct type type = type_of(op->dtype);
 	uint32_t bytes = lanes_bytes(type.lanes);
+	struct fold *fold;
 	size_t most = (size_t)segments_count + ranks, all = (size_t)count * ranks * bytes;
 	size_t head = sizeof(struct fold) + most * sizeof(struct endpoint_segment) +
 		      ranks * sizeof(uint64_t);
-	struct fold *fold = all / bytes / ranks == count ? malloc(head + all) : NULL;
 
+	head = (head + ALIGN - 1) / ALIGN * ALIGN;
+	fold = all / bytes / ranks == count ? malloc(head + all) : NULL;
 	if (!fold)
 		return NULL;
 	*fold = (struct fold){ .op = *op, .ranks = ranks, .count = count, .bytes = bytes };
 	fold->segments = (struct endpoint_segment *)(void *)(fold + 1);
 	fold->ends = (uint64_t *)(void *)(fold->segments + most);
-	fold->all = (uint8_t *)(fold->ends + ranks);
+	fold->all = (uint8_t *)fold + head;
 	for (uint32_t r = 0; r < ranks; r++)
 		rank_lay_out(fold, r, r == rank, segments, segments_count);
 	return fold;
@@ -255,7 +259,7 @@ static void user_fold(struct fold *fold)
 {
 	uint64_t count = fold->count / type_of(fold->op.dtype).elements;
 
-	for (uint32_t r = fold->ranks - 1; r-- > 0;)
+	for (uint32_t r = fold->ranks - 1; count && r-- > 0;)
 		fold->op.reduce(at(fold, r, 0), at(fold, fold->ranks - 1, 0), count,
 				(int)fold->op.dtype, fold->op.reduce_ctx);
 }
