@@ -97,7 +97,6 @@ void lent_insert(struct lent **root, struct lent *node)
 void lent_remove(struct lent **root, struct lent *node)
 {
 	*root = removed(*root, node);
-	node->left = node->right = NULL;
 }
 
 const struct lent *lent_find(const struct lent *root, uintptr_t first, uintptr_t end)
