@@ -54,6 +54,7 @@ static struct {
 	uint32_t sets, timelines;
 	uint64_t meanwhile_ns; /* another thread wants this while the next is set; 0: none does */
 	bool is_over_meanwhile;
+	bool closes_input;  /* another thread does, before the timer is made */
 	bool kicks_at_read; /* another thread kicks just before the next read */
 	/* Calls that fail. */
 	int eventfd_error, timerfd_error, thread_error, atfork_error;
@@ -272,6 +273,8 @@ int __wrap_eventfd(unsigned count, int flags)
 int __wrap_timerfd_create(int clock, int flags)
 {
 	assert_int_equal(clock, CLOCK_MONOTONIC); /* as clock_ns */
+	if (test.closes_input)
+		close(0);
 	if (!test.timerfd_error)
 		return __real_timerfd_create(clock, flags);
 	errno = test.timerfd_error;

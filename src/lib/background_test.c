@@ -369,6 +369,17 @@ static void thread__that_cannot_begin_is_an_error(void **state)
 }
 
 /* A program may have closed it, and a call before this one may have failed. */
+static void descriptor_0_is(uint32_t which, int input)
+{
+	errno = EMFILE;
+	begin(0);
+	assert_int_equal(test.polls[which].fd, 0);
+	set_free();
+	background_remove(&test.comms[0]);
+	assert_int_equal(dup2(input, 0), 0);
+	close(input);
+}
+
 static void thread__may_have_descriptor_0(void **state)
 {
 	int input = dup(0);
@@ -376,13 +387,17 @@ static void thread__may_have_descriptor_0(void **state)
 	(void)state;
 	assert_true(input > 0);
 	close(0);
-	errno = EMFILE;
-	begin(0);
-	assert_int_equal(test.polls[0].fd, 0);
-	set_free();
-	background_remove(&test.comms[0]);
-	assert_int_equal(dup2(input, 0), 0);
-	close(input);
+	descriptor_0_is(0, input);
+}
+
+static void thread__may_have_descriptor_0_for_its_timer(void **state)
+{
+	int input = dup(0);
+
+	(void)state;
+	assert_true(input > 0);
+	test.closes_input = true;
+	descriptor_0_is(1, input);
 }
 
 /* Each is the program's: the thread has all of them blocked, and who begins it what he had before. */
@@ -485,6 +500,7 @@ int main(void)
 #define T(claim) cmocka_unit_test_setup(claim, setup)
 		T(thread__that_cannot_begin_is_an_error), /* first */
 		T(thread__may_have_descriptor_0),
+		T(thread__may_have_descriptor_0_for_its_timer),
 		T(thread__gets_no_signal),
 		T(thread__waits_for_all_that_it_serves),
 		T(thread__drives_what_nobody_else_does),

@@ -432,6 +432,29 @@ static void config__a_wrong_value_is_blamed_on_its_file(void **state)
 	assert_null(strstr(text, places->etc));
 }
 
+/* Of a text that is nearly full, with a place behind it that is nobody's. */
+static void config__blame_is_cut_where_the_text_ends(void **state)
+{
+	struct places *places = *state;
+	char text[BOOTSTRAP_TEXT_MAX], line[PATH_BYTES + 32];
+	struct config config;
+	struct {
+		char text[BOOTSTRAP_TEXT_MAX], behind[PATH_BYTES + 32];
+	} full;
+
+	file_write(places->etc, "TALLY_LOG=info\n");
+	assert_int_equal(load(&config, places, text), TALLY_OK);
+	snprintf(line, sizeof(line), " (TALLY_LOG: %s:1)", places->etc);
+	memset(&full, 'x', sizeof(full));
+	memcpy(full.text, "TALLY_LOG ", strlen("TALLY_LOG "));
+	full.text[BOOTSTRAP_TEXT_MAX - 11] = 0;
+	config_blame(&config, full.text);
+	assert_int_equal(strlen(full.text), BOOTSTRAP_TEXT_MAX - 1);
+	assert_memory_equal(full.text + BOOTSTRAP_TEXT_MAX - 11, line, 10);
+	for (size_t i = 0; i < sizeof(full.behind); i++)
+		assert_int_equal(full.behind[i], 'x');
+}
+
 static void config__a_key_or_a_key_file_whichever_comes_first(void **state)
 {
 	struct places *places = *state;
@@ -479,6 +502,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(config__of_a_worker_takes_the_programs_name, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(config__a_wrong_value_is_blamed_on_its_file, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(config__blame_is_cut_where_the_text_ends, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(config__a_key_or_a_key_file_whichever_comes_first,
 						setup, teardown),

@@ -235,6 +235,10 @@ static void aggregator__has_it_heard_that_ranks_wait_for_one_another(void **stat
 	test.options.log(test.options.log_arg, SERVER_DEBUG, &about, line);
 	assert_int_equal(test.lines, 2);
 	assert_int_equal(test.level, TALLY_LOG_DEBUG);
+	test.options.log(test.options.log_arg, SERVER_WARN, &about,
+			 "job VALLY_CROSSED=warn: rank 2 is late"); /* its name is nearly that */
+	assert_int_equal(test.lines, 3);
+	assert_int_equal(test.level, TALLY_LOG_DEBUG);
 	local_close(&test.comm, 0);
 }
 

@@ -163,6 +163,30 @@ static void oob__rank_0s_aggregator_is_every_ranks(void **state)
 	}
 }
 
+/* It is rank 0's alone that counts, and another that all can have is made. */
+static void oob__a_name_that_is_too_long_is_none(void **state)
+{
+	char job[202];
+	struct seat seats[SIZE];
+
+	(void)state;
+	memset(job, 'j', sizeof(job) - 1);
+	job[sizeof(job) - 1] = '\0';
+	setenv("TALLY_JOB", job, 1);
+	seats_init(seats);
+	seats[0].options.aggregator = "127.0.0.1:1"; /* nobody is there */
+	for (uint32_t i = 0; i < SIZE; i++)
+		seats[i].options.init_timeout_s = 1;
+	all_do(seats, seat_take);
+	unsetenv("TALLY_JOB");
+	for (uint32_t i = 0; i < SIZE; i++) {
+		assert_int_not_equal(seats[i].result, TALLY_OK);
+		if (!strstr(seats[i].text, "127.0.0.1:1") || !strstr(seats[i].text, "oob-") ||
+		    strstr(seats[i].text, "jjj"))
+			fail_msg("rank %u: %s", i, seats[i].text);
+	}
+}
+
 static void oob__what_one_rank_finds_wrong_is_every_ranks_error(void **state)
 {
 	struct seat seats[SIZE];
@@ -651,6 +675,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(oob__ranks_of_one_host_need_no_aggregator_nor_a_name),
 		cmocka_unit_test(oob__rank_0s_aggregator_is_every_ranks),
+		cmocka_unit_test(oob__a_name_that_is_too_long_is_none),
 		cmocka_unit_test(oob__what_one_rank_finds_wrong_is_every_ranks_error),
 		cmocka_unit_test(oob__a_wrong_argument_of_one_rank_is_every_ranks_error),
 		cmocka_unit_test(oob__records_that_are_not_what_they_should_be_are_refused),

@@ -443,6 +443,55 @@ static void may_wait__counts_the_thread_that_asks(void **state)
 	assert_non_null(was_counted);
 }
 
+/* ---- what each rank works out by itself ---- */
+
+/* Of numbers, an infinity, and a NaN that has a sign and a payload: to the bit. */
+static void gathered__products_of_floats_are_floats(void **state)
+{
+	static const struct {
+		int dtype;
+		uint32_t a[3], b[3], wanted[3];
+	} cases[] = {
+		{ TALLY_FLOAT16,
+		  { 0x3e00, 0x7c00, 0xfe01 },
+		  { 0xc000, 0xbc00, 0x3c00 },
+		  { 0xc200, 0xfc00, 0x7e00 } },
+		{ TALLY_BFLOAT16,
+		  { 0x3fc0, 0x7f80, 0xffc1 },
+		  { 0xc000, 0xbf80, 0x3f80 },
+		  { 0xc040, 0xff80, 0x7fc0 } },
+		{ TALLY_FLOAT32,
+		  { 0x3fc00000, 0x7f800000, 0xffc00001 },
+		  { 0xc0000000, 0xbf800000, 0x3f800000 },
+		  { 0xc0400000, 0xff800000, 0x7fc00000 } },
+	};
+	struct seat seats[2] = { 0 };
+
+	(void)state;
+	seats_open(seats, 2);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t bytes = cases[i].dtype == TALLY_FLOAT32 ? 4 : 2;
+		struct tally_work *works[2];
+		uint32_t x[2][3];
+
+		for (uint32_t r = 0; r < 2; r++) {
+			for (size_t k = 0; k < 3; k++)
+				memcpy((uint8_t *)x[r] + k * bytes,
+				       r ? &cases[i].b[k] : &cases[i].a[k], bytes);
+			assert_int_equal(tally_iallreduce(x[r], x[r], 3, cases[i].dtype, TALLY_PROD,
+							  seats[r].comm, NULL, &works[r]),
+					 TALLY_OK);
+		}
+		for (uint32_t r = 0; r < 2; r++) {
+			assert_int_equal(tally_wait(&works[r], -1), TALLY_OK);
+			for (size_t k = 0; k < 3; k++)
+				assert_memory_equal((uint8_t *)x[r] + k * bytes,
+						    &cases[i].wanted[k], bytes);
+		}
+	}
+	seats_do(seats, 2, seat_leave);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +504,7 @@ int main(void)
 		cmocka_unit_test(interrupted__call_is_one_threads),
 		cmocka_unit_test(name__is_said_in_one_line_of_whole_characters),
 		cmocka_unit_test(may_wait__counts_the_thread_that_asks),
+		cmocka_unit_test(gathered__products_of_floats_are_floats),
 	};
 
 	alarm(LIMIT_S);

@@ -95,6 +95,44 @@ static void present__threads_count_from_their_first_call_to_their_end(void **sta
 	assert_true(after.process == here.process);
 }
 
+static pthread_key_t last_key;
+static unsigned last_turns, last_threads[2];
+
+/* The program's own end of a thread, which calls us after the thread's end was told: in the second turn it surely was. */
+static void call_last(void *value)
+{
+	if (++last_turns == 1) {
+		assert_int_equal(pthread_setspecific(last_key, value), 0);
+		return;
+	}
+	last_threads[0] = say().threads;
+	present_here();
+	last_threads[1] = say().threads;
+}
+
+static void *last_main(void *arg)
+{
+	present_here();
+	assert_int_equal(pthread_setspecific(last_key, arg), 0);
+	return NULL;
+}
+
+static void present__thread_that_calls_at_its_end_counts_again_until_its_end(void **state)
+{
+	unsigned before = say().threads;
+	pthread_t other;
+
+	(void)state;
+	assert_int_equal(pthread_key_create(&last_key, call_last), 0);
+	assert_int_equal(pthread_create(&other, NULL, last_main, &before), 0);
+	pthread_join(other, NULL);
+	pthread_key_delete(last_key);
+	assert_int_equal(last_turns, 2);
+	assert_int_equal(last_threads[0], before);
+	assert_int_equal(last_threads[1], before + 1);
+	assert_int_equal(say().threads, before);
+}
+
 static void present__functions_count_like_threads_and_each_move_is_an_entry(void **state)
 {
 	struct control_opinfo before = say();
@@ -176,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(present__threads_count_from_their_first_call_to_their_end),
+		cmocka_unit_test(present__thread_that_calls_at_its_end_counts_again_until_its_end),
 		cmocka_unit_test(present__functions_count_like_threads_and_each_move_is_an_entry),
 		cmocka_unit_test(present__a_child_is_another_process_of_one_thread),
 		cmocka_unit_test(present__of_a_library_that_goes_no_end_is_told),

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/job/control.h"
+#include "core/shared/lanes.h"
 #include "lib/config.h"
 #include "lib/report.h"
 
@@ -289,6 +291,35 @@ static void report__without_a_stderr_no_other_file_gets_the_lines(void **state)
 	assert_int_equal(child_run(env, say_without_stderr, text), ALL_WELL);
 }
 
+/* ---- an operation ---- */
+
+static void report__operation_is_said_with_its_form(void **state)
+{
+	static const struct {
+		uint8_t kind;
+		uint32_t type, op;
+		const char *text;
+	} cases[] = {
+		{ CONTROL_OP_ALLREDUCE, TALLY_FLOAT32, TALLY_SUM, "allreduce of 12 float32, sum" },
+		{ CONTROL_OP_ALLREDUCE, TALLY_FLOAT32 | LANES_HALF << LANES_FORM_SHIFT, TALLY_AVG,
+		  "allreduce of 12 float32 as halves, avg" },
+		{ CONTROL_OP_REDUCE_SCATTER, TALLY_FLOAT64 | LANES_EXACT << LANES_FORM_SHIFT,
+		  TALLY_SUM, "reduce_scatter of 12 float64 exactly, sum" },
+		{ CONTROL_OP_BROADCAST, TALLY_INT8, 0, "broadcast of 12 int8" },
+		{ CONTROL_OP_BARRIER, TALLY_INT32, 0, "barrier" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct control_op op = {
+			.kind = cases[i].kind, .type = cases[i].type, .op = cases[i].op, .count = 12
+		};
+		char text[96];
+
+		assert_string_equal(report_op(&op, text), cases[i].text);
+	}
+}
+
 /* ---- a line ---- */
 
 static int say_one(void)
@@ -439,6 +470,7 @@ int main(void)
 		cmocka_unit_test(report__a_signal_that_is_not_there_is_not_waited_for),
 		cmocka_unit_test(report__a_reader_that_is_gone_harms_nothing),
 		cmocka_unit_test(report__a_reader_that_has_stopped_harms_nothing),
+		cmocka_unit_test(report__operation_is_said_with_its_form),
 		cmocka_unit_test(report__a_line_begins_with_the_time_of_day),
 		cmocka_unit_test(report__what_is_too_long_is_cut_and_stays_one_line),
 		cmocka_unit_test(report__what_the_program_says_wins_over_the_environment),
