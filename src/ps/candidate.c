@@ -34,8 +34,7 @@ static int ask(struct ps_server *server, struct ps_hosted *hosted, uint32_t whic
 	snprintf(options.open.job, sizeof(options.open.job), "%.200s",
 		 *server->options.job ? server->options.job : "any");
 	snprintf(options.open.table, sizeof(options.open.table), "%s", hosted->options.table.name);
-	snprintf(options.open.key, sizeof(options.open.key), "%.*s",
-		 (int)sizeof(options.open.key) - 1, server->options.key);
+	snprintf(options.open.key, sizeof(options.open.key), "%s", server->options.key);
 	gethostname(options.open.host, sizeof(options.open.host) - 1);
 	return table_client_open(&hosted->candidate, &options, ps_now(server));
 }
