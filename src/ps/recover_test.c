@@ -334,6 +334,31 @@ static void table__without_a_log_is_what_its_checkpoint_has(void **unused)
 	ps_table_close(table);
 }
 
+/* It takes them in pieces. */
+static void table__checkpoint_of_many_rows_has_all_of_them(void **unused)
+{
+	enum { PIECE_ROWS = (1 << 20) / (8 + 4 * DIM) + 1, ROWS = 2 * PIECE_ROWS };
+	struct ps_table *table = open_as(OPTIMISER_SGD);
+	uint64_t rows;
+
+	(void)unused;
+	assert_int_equal(store_reserve(table->store, ROWS), 0);
+	for (uint32_t i = 0; i < ROWS; i++)
+		store_get(table->store, cold_key(i))[0] = (float)i;
+	rows = store_rows(table->store); /* these, and hot ones */
+	assert_int_equal(ps_table_save(table, error), 0);
+	ps_table_close(table);
+	table = open_as(OPTIMISER_SGD);
+	assert_int_equal(store_rows(table->store), rows);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		const float *row = store_find(table->store, cold_key(i));
+
+		assert_non_null(row);
+		assert_true(row[0] == (float)i);
+	}
+	ps_table_close(table);
+}
+
 /* Also before the first epoch: what was reported must not come again. */
 static void table__checkpoint_keeps_what_was_reported(void **unused)
 {
@@ -436,6 +461,8 @@ int main(void)
 		cmocka_unit_test_teardown(table__damage_of_what_was_on_the_disk_is_refused,
 					  files_remove),
 		cmocka_unit_test_teardown(table__without_a_log_is_what_its_checkpoint_has,
+					  files_remove),
+		cmocka_unit_test_teardown(table__checkpoint_of_many_rows_has_all_of_them,
 					  files_remove),
 		cmocka_unit_test_teardown(table__checkpoint_keeps_what_was_reported, files_remove),
 		cmocka_unit_test_teardown(table__what_is_not_logged_waits_for_what_is,
