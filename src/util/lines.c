@@ -26,12 +26,11 @@ struct way {
 static void way_open(struct way *way, int fd)
 {
 	char path[PATH_BYTES];
-	struct stat what;
+	struct stat what = { 0 };
 	int again;
 
 	*way = (struct way){ .fd = fd };
-	if (fstat(fd, &what))
-		return; /* writing says what is wrong */
+	(void)fstat(fd, &what); /* if it fails, writing says what is wrong */
 	way->is_socket = S_ISSOCK(what.st_mode);
 	if (!S_ISFIFO(what.st_mode) && !(S_ISCHR(what.st_mode) && isatty(fd)))
 		return;
