@@ -84,6 +84,10 @@ static void buffer__moves_no_more_than_is_worth_it(void **state)
 	assert_int_equal(buffer.end, 8192 - 2048);
 	assert_int_equal(buffer.room, 16384);
 	assert_int_equal(*buffer_first(&buffer), 2048 % 256);
+	buffer_take(&buffer, 8000 - 2048);
+	put_each(&next, 16384 - (uint32_t)buffer.end - 100);
+	assert_int_equal(buffer_reserve(&buffer, 100), 0); /* just what is behind the end */
+	assert_int_equal(buffer.at, 8000 - 2048);
 }
 
 static void widen__doubles_what_was_filled_up_to_a_limit(void **state)

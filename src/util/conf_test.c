@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 static bool is_interrupted; /* the next read, by a signal */
+static bool is_short;       /* the next read gets one byte */
 static bool is_wiped;       /* a whole file of it, with the key */
 
 ssize_t __real_read(int fd, void *at, size_t bytes);
@@ -23,8 +24,11 @@ ssize_t __wrap_read(int fd, void *at, size_t bytes);
 
 ssize_t __wrap_read(int fd, void *at, size_t bytes)
 {
-	if (!is_interrupted)
+	if (!is_interrupted) {
+		bytes = is_short ? 1 : bytes;
+		is_short = false;
 		return __real_read(fd, at, bytes);
+	}
 	is_interrupted = false;
 	errno = EINTR;
 	return -1;
@@ -176,6 +180,10 @@ static void conf__load_takes_files_that_fit_and_nothing_else(void **state)
 	assert_int_equal(conf_load(path, data, sizeof(data), NULL), 4);
 	assert_false(is_interrupted);
 	assert_int_equal(conf_load(path, data, 3, NULL), -EFBIG);
+	is_short = true; /* what comes in two parts has no more room than one */
+	data[3] = 'Z';
+	assert_int_equal(conf_load(path, data, 3, NULL), -EFBIG);
+	assert_memory_equal(data, "abcZ", 4);
 	assert_int_equal(conf_load("/tmp", data, sizeof(data), NULL), -EISDIR);
 	assert_int_equal(conf_load("/dev/null", data, sizeof(data), NULL), -EINVAL);
 	assert_string_equal(conf_error_text(-EINVAL), "not a regular file");

@@ -2,6 +2,7 @@
 /* host_id_test.c - run as root it makes namespaces, else user namespaces; where there are none it says so. */
 #include "util/host_id.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +18,31 @@
 
 #include "tests/skip.h"
 
-static bool has_no_proc;
+static bool has_no_proc, has_half;
+
+/* Of a file that fails when a part of its line has been read. */
+static ssize_t half_read(void *arg, char *at, size_t bytes)
+{
+	bool *is_read = arg;
+
+	if (*is_read || bytes < 4) {
+		errno = EIO;
+		return -1;
+	}
+	*is_read = true;
+	memcpy(at, "half", 4);
+	return 4;
+}
 
 FILE *__real_fopen64(const char *path, const char *mode);
 FILE *__wrap_fopen64(const char *path, const char *mode);
 FILE *__wrap_fopen64(const char *path, const char *mode)
 {
+	static bool is_read;
+
+	is_read = false;
+	if (has_half)
+		return fopencookie(&is_read, "r", (cookie_io_functions_t){ .read = half_read });
 	return has_no_proc ? NULL : __real_fopen64(path, mode);
 }
 
@@ -105,12 +125,25 @@ static void host_id__without_proc_has_no_boot(void **state)
 	assert_int_equal(mine.id[0], '/');
 }
 
+static void host_id__that_cannot_be_read_is_no_boot(void **state)
+{
+	struct ids mine;
+
+	(void)state;
+	has_half = true;
+	ids_read(&mine);
+	has_half = false;
+	assert_string_equal(mine.boot, "");
+	assert_int_equal(mine.id[0], '/');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(host_id__is_the_same_in_all_processes_of_a_host),
 		cmocka_unit_test(host_id__another_network_namespace_is_another_host_of_one_boot),
 		cmocka_unit_test(host_id__without_proc_has_no_boot),
+		cmocka_unit_test(host_id__that_cannot_be_read_is_no_boot),
 	};
 
 	return cmocka_run_group_tests_name("util-host-id", tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -21,6 +22,30 @@ enum { PROMPT_MS = 500, TEXT_BYTES = 1 << 21 };
 
 static const char *line = "a line of a log that somebody should read, but does not\n";
 static char text[TEXT_BYTES];
+
+/* If not 0, what the clock says: it stands still but for those who wait, and they do so in vain. */
+static uint64_t played_ns;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	if (!played_ns)
+		return __real_clock_gettime(clock, now);
+	now->tv_sec = (time_t)(played_ns / 1000000000);
+	now->tv_nsec = (long)(played_ns % 1000000000);
+	return 0;
+}
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	if (!played_ns)
+		return __real_poll(fds, count, timeout_ms);
+	played_ns += (uint64_t)timeout_ms * 1000000;
+	return 0;
+}
 
 static uint64_t clock_ms(void)
 {
@@ -94,6 +119,22 @@ static void lines__of_a_full_socket_are_dropped_and_counted(void **state)
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
 	reader_stops(end);
+}
+
+static void lines__wait_for_room_no_longer_than_is_said(void **state)
+{
+	struct lines lines = { 0 }, others = { 0 };
+	int end[2];
+
+	(void)state;
+	assert_int_equal(pipe(end), 0);
+	fill(&lines, end[1]);
+	played_ns = 7000000000;
+	assert_int_equal(lines_put(&others, end[1], line, strlen(line), 1), -EAGAIN);
+	assert_int_equal(played_ns, 7000000000 + LINES_WAIT_MS * 1000000ull);
+	played_ns = 0;
+	close(end[0]);
+	close(end[1]);
 }
 
 static void lines__longer_than_a_pipe_are_cut_and_end_before_the_next(void **state)
@@ -231,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines__of_a_full_pipe_are_dropped_and_counted),
 		cmocka_unit_test(lines__of_a_full_socket_are_dropped_and_counted),
+		cmocka_unit_test(lines__wait_for_room_no_longer_than_is_said),
 		cmocka_unit_test(lines__longer_than_a_pipe_are_cut_and_end_before_the_next),
 		cmocka_unit_test(lines__that_were_cut_end_before_the_next_that_finds_room),
 		cmocka_unit_test(lines__longer_than_a_pipe_go_on_as_there_is_room),

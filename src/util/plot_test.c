@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,25 +72,49 @@ static void plot__with_gnuplot_needs_a_file_that_can_be_written(void **state)
 	assert_false(plot_check("tally test", "a'.svg", false));
 }
 
-/* As plot_close; what it says on stderr is in `said`. */
-static bool close_and_hear(FILE *gnuplot, char said[128])
-{
-	FILE *file = fopen("said", "w+");
-	int kept = dup(STDERR_FILENO);
-	bool is_drawn;
+static FILE *heard;
+static int kept;
 
-	assert_non_null(file);
+/* From here on what is said on stderr goes to a file, */
+static void hear(void)
+{
+	heard = fopen("said", "w+");
+	kept = dup(STDERR_FILENO);
+	assert_non_null(heard);
 	assert_int_equal(unlink("said"), 0);
 	assert_true(kept >= 0);
-	assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
-	is_drawn = plot_close(gnuplot, "tally test", "a.svg");
+	assert_true(dup2(fileno(heard), STDERR_FILENO) >= 0);
+}
+
+/* and from here on not any more; this was said. */
+static void hear_end(char said[128])
+{
 	assert_true(dup2(kept, STDERR_FILENO) >= 0);
 	close(kept);
 	memset(said, 0, 128);
-	rewind(file);
-	(void)!fread(said, 1, 127, file);
-	fclose(file);
-	return is_drawn;
+	rewind(heard);
+	(void)!fread(said, 1, 127, heard);
+	fclose(heard);
+}
+
+/* There is no descriptor left for its input. */
+static void plot__that_cannot_begin_is_told(void **state)
+{
+	struct rlimit files, few;
+	FILE *gnuplot;
+	char said[128];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	hear();
+	few = files;
+	few.rlim_cur = (rlim_t)descriptor();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	gnuplot = plot_open("tally test");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	hear_end(said);
+	assert_null(gnuplot);
+	assert_string_equal(said, "tally test: --plot: gnuplot cannot be started\n");
 }
 
 static void plot__is_drawn_if_gnuplot_says_so(void **state)
@@ -101,12 +126,16 @@ static void plot__is_drawn_if_gnuplot_says_so(void **state)
 	for (int fails = 0; fails < 2; fails++) {
 		FILE *gnuplot;
 		char said[128];
+		bool is_drawn;
 
 		put_gnuplot(scripts[fails]);
 		gnuplot = plot_open("tally test");
 		assert_non_null(gnuplot);
 		fputs("plot\n", gnuplot);
-		assert_int_equal(close_and_hear(gnuplot, said), !fails);
+		hear();
+		is_drawn = plot_close(gnuplot, "tally test", "a.svg");
+		hear_end(said);
+		assert_int_equal(is_drawn, !fails);
 		assert_string_equal(
 			said, fails ? "tally test: --plot: gnuplot could not write a.svg\n" : "");
 	}
@@ -117,6 +146,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plot__without_gnuplot_is_refused_before_the_work),
 		cmocka_unit_test(plot__with_gnuplot_needs_a_file_that_can_be_written),
+		cmocka_unit_test(plot__that_cannot_begin_is_told),
 		cmocka_unit_test(plot__is_drawn_if_gnuplot_says_so),
 	};
 

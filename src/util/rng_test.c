@@ -68,6 +68,22 @@ static void draws__reach_both_ends_and_go_no_further(void **state)
 		assert_in_range(rng_below(&rng, 3), 0, 2);
 }
 
+/* The largest that is drawn is below what it is said to be below: a million parts are always enough. */
+static void draws__largest_is_within_its_bounds(void **state)
+{
+	static const struct rng largest = { 0x31628af67b2131ab }; /* the next is 2^64 - 1 */
+	struct rng rng = largest;
+
+	(void)state;
+	assert_true(rng_next(&rng) == UINT64_MAX);
+	rng = largest;
+	assert_int_equal(rng_below(&rng, 3), 2);
+	rng = largest;
+	assert_true(rng_chance(&rng, 1000000));
+	rng = largest;
+	assert_false(rng_chance(&rng, 999999));
+}
+
 /* 1..31 has five octaves: a fifth of the draws is 16 or more. And a fifth of a million parts is a fifth. */
 static void octaves__are_equally_likely(void **state)
 {
@@ -93,6 +109,7 @@ int main(void)
 		cmocka_unit_test(numbers__are_splitmix64s),
 		cmocka_unit_test(streams__of_a_seed_differ),
 		cmocka_unit_test(draws__reach_both_ends_and_go_no_further),
+		cmocka_unit_test(draws__largest_is_within_its_bounds),
 		cmocka_unit_test(octaves__are_equally_likely),
 	};
 
