@@ -239,6 +239,33 @@ static void log__that_cannot_be_written_again_is_not_begun(void **state)
 	}
 }
 
+/* Also as the least of all, where a program has no stdin. */
+static void log__that_cannot_be_read_is_named_and_closed(void **state)
+{
+	static const char *const kinds[] = { "log", "checkpoint" };
+	struct ps_table_options options = options_of(OPTIMISER_SGD);
+	struct ps_table *table = open_with(&options);
+	char path[96], text[PS_ERROR_MAX];
+	int kept;
+
+	(void)state;
+	ps_table_close(table);
+	kept = dup(STDIN_FILENO);
+	assert_true(kept >= 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		name_of(i, kinds[i], path);
+		if (i)
+			file_make(path);
+		snprintf(text, sizeof(text), "%s: %s", path, strerror(EROFS));
+		close(STDIN_FILENO);
+		disk.sync = EROFS;
+		refused_with(&options, text);
+		assert_int_equal(disk.sync, 0);
+		assert_int_equal(dup(kept), STDIN_FILENO); /* which is free */
+	}
+	close(kept);
+}
+
 static void log__half_of_a_write_is_followed_by_the_rest(void **state)
 {
 	struct ps_table *table = open_as(OPTIMISER_SGD);
@@ -508,6 +535,7 @@ int main(void)
 #define T(claim) cmocka_unit_test_setup_teardown(claim, setup, files_remove)
 		T(log__writes_its_end_again),
 		T(log__that_cannot_be_written_again_is_not_begun),
+		T(log__that_cannot_be_read_is_named_and_closed),
 		T(log__half_of_a_write_is_followed_by_the_rest),
 		T(log__that_cannot_be_synced_is_in_trouble),
 		T(log__next_file_waits_for_what_is_being_written),

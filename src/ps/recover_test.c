@@ -81,6 +81,34 @@ static void table__partial_checkpoint_of_a_killed_writer_goes(void **unused)
 	ps_table_close(table);
 }
 
+/* Files of others, whatever they are called: none is taken for one of the table's. */
+static void table__files_that_only_look_like_its_own_are_none(void **unused)
+{
+	static const char *const names[] = { "T.+7.checkpoint", "T. 7.log", "T.-.log",
+					     "T.:.checkpoint",  "T.log",    "TT.7.log",
+					     "U.7.checkpoint",  "T.7.logs", "T7.log" };
+	struct ps_table *table = open_as(OPTIMISER_SGD);
+	struct state before, after;
+	char path[96];
+
+	(void)unused;
+	begin(table, 1);
+	state_take(table, &before);
+	ps_table_close(table);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		something_write(path);
+	}
+	table = open_as(OPTIMISER_SGD);
+	state_take(table, &after);
+	expect_same(&before, &after);
+	ps_table_close(table);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 static void table__damage_anywhere_but_at_the_end_is_refused(void **unused)
 {
 	struct ps_table_options options = options_of(OPTIMISER_SUM);
@@ -452,6 +480,8 @@ int main(void)
 		cmocka_unit_test_teardown(table__cut_log_is_the_table_of_its_last_whole_record,
 					  files_remove),
 		cmocka_unit_test_teardown(table__partial_checkpoint_of_a_killed_writer_goes,
+					  files_remove),
+		cmocka_unit_test_teardown(table__files_that_only_look_like_its_own_are_none,
 					  files_remove),
 		cmocka_unit_test_teardown(table__damage_anywhere_but_at_the_end_is_refused,
 					  files_remove),

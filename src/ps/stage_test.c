@@ -154,6 +154,10 @@ static void stage__sums_are_the_sums(void **state)
 	stage_add_floats(stage, 6, value[0]);
 	assert_true(stage_gradient(stage, 0, gradient) == 6);
 	assert_true(gradient[1] == -2);
+	stage_add_sums(stage, 6, sum[0]); /* a map has made it hot meanwhile */
+	assert_true(stage_gradient(stage, 0, gradient) == 6);
+	assert_true(gradient[0] == (float)(1 + 7 * (double)UNIT));
+	assert_true(gradient[1] == (float)(-2 - (double)UNIT));
 	stage_close(stage);
 }
 

@@ -157,6 +157,26 @@ static void table__share_outlives_a_restart(void **unused)
 	ps_table_close(table);
 }
 
+/* R-KV-22: once anything was pushed, the folder stays that of its place. */
+static void table__use_outlives_a_restart(void **unused)
+{
+	struct server_kv_share share = { .index = 1, .count = 2 };
+	struct ps_table *table = open_as(OPTIMISER_SGD);
+
+	(void)unused;
+	ps_table_share(table, &share);
+	ps_table_close(table);
+	table = open_as(OPTIMISER_SGD);
+	assert_false(table->share.is_used);
+	ps_table_use(table);
+	ps_table_close(table);
+	table = open_as(OPTIMISER_SGD);
+	assert_true(table->share.is_used);
+	assert_int_equal(table->share.index, 1);
+	assert_int_equal(table->share.count, 2);
+	ps_table_close(table);
+}
+
 /* R-SP-30: a worker says it itself. */
 static void table__end_of_a_worker_is_no_strangers(void **unused)
 {
@@ -571,6 +591,7 @@ int main(void)
 					  files_remove),
 		cmocka_unit_test_teardown(table__checkpoint_that_failed_is_none, files_remove),
 		cmocka_unit_test_teardown(table__share_outlives_a_restart, files_remove),
+		cmocka_unit_test_teardown(table__use_outlives_a_restart, files_remove),
 		cmocka_unit_test_teardown(table__end_of_a_worker_is_no_strangers, files_remove),
 		cmocka_unit_test_teardown(table__made_otherwise_is_refused, files_remove),
 		cmocka_unit_test_teardown(table__of_words_steps_by_the_floats_that_they_are,
