@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -23,7 +24,10 @@ static void queue__is_first_in_first_out_and_refuses_when_full(void **state)
 	struct entry entry = { 0, 0 };
 
 	(void)state;
+	memset(&queue, 0x5a, sizeof(queue)); /* whatever was there before */
 	assert_int_equal(queue_init(&queue, ENTRIES, sizeof(entry)), 0);
+	assert_false(queue_pop(&queue, &entry));
+	assert_int_equal(queue_room(&queue), ENTRIES);
 	atomic_store(&queue.head, UINT32_MAX - 3); /* the counters wrap in this test */
 	atomic_store(&queue.tail, UINT32_MAX - 3);
 	assert_false(queue_pop(&queue, &entry));

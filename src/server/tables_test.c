@@ -271,6 +271,7 @@ static void ack__of_what_is_leaving_waits_for_the_removal(void **state)
 	table_end(&test.server, table_of_test());
 	assert_line_begins(0, SERVER_INFO, "removed: its server's connection has ended");
 	assert_int_equal(test.peers[PEER].table, NO_TABLE);
+	assert_int_equal(table_of_test()->connection, 0);
 	assert_int_equal(seen.commands, 1);
 	assert_int_equal(seen.command[0].type, SHARD_TABLE_REMOVE);
 	assert_int_equal(seen.command[0].job, INDEX);
