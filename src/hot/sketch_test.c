@@ -130,6 +130,30 @@ static void counts__are_halved(void **state)
 	sketch_close(sketch);
 }
 
+/* Who has taken another's place knows half as well how often it came: half of what it may be wrong by is forgotten. */
+static void errors__are_halved(void **state)
+{
+	const struct sketch_counter *counter;
+	struct sketch *sketch;
+	uint32_t used, taken = 0;
+
+	(void)state;
+	assert_int_equal(sketch_open(&sketch, SKETCH_COUNTERS_MIN), 0);
+	for (uint32_t i = 0; i < 20 * SKETCH_COUNTERS_MIN; i++)
+		sketch_add(sketch, i % SKETCH_COUNTERS_MIN);
+	sketch_add(sketch, 100); /* its count is 21, of which 20 may be another's */
+	sketch_halve(sketch);
+	counter = sketch_counters(sketch, &used);
+	assert_int_equal(used, SKETCH_COUNTERS_MIN);
+	for (uint32_t i = 0; i < used; i++) {
+		assert_int_equal(counter[i].count, 10);
+		assert_int_equal(counter[i].error, counter[i].key == 100 ? 10 : 0);
+		taken += counter[i].key == 100;
+	}
+	assert_int_equal(taken, 1);
+	sketch_close(sketch);
+}
+
 /* Wherever in the index a key was that halving has forgotten: it is counted again. */
 static void keys__that_are_forgotten_are_counted_when_they_come_again(void **state)
 {
@@ -216,6 +240,7 @@ int main(void)
 		cmocka_unit_test(counts__keep_their_bounds_where_all_keys_are_alike),
 		cmocka_unit_test(counts__keep_their_bounds_where_the_hot_keys_change),
 		cmocka_unit_test(counts__are_halved),
+		cmocka_unit_test(errors__are_halved),
 		cmocka_unit_test(keys__that_are_forgotten_are_counted_when_they_come_again),
 		cmocka_unit_test(counts__are_not_below_the_least_when_halved),
 		cmocka_unit_test(keys__are_found_after_others_were_thrown_out),
