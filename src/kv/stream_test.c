@@ -302,7 +302,7 @@ static void stream__of_a_fast_peer_takes_a_part(void **state)
 	for (int turn = 0; turn < 100; turn++) {
 		uint64_t had = b.received;
 
-		for (int i = 0; i < 10000; i++, said++)
+		for (int i = 0; i < 20000; i++, said++)
 			assert_int_equal(kv_stream_say(&a, &message), 0);
 		assert_int_equal(kv_stream_flush(&a), 0);
 		assert_int_equal(kv_stream_read(&b), 0);
