@@ -266,7 +266,7 @@ static int open_wait(struct tally_kv *kv)
 				 "server %s has not opened table %s in %llu s, nor said why",
 				 kv->server[s].at.text, kv->name,
 				 (unsigned long long)(kv->core->config.deadline_ns / ns_per_s));
-	if (!kv->error && error && !kv->core->is_whole)
+	if (!kv->error && !kv->core->is_whole)
 		kv_break(kv, TALLY_ERR_TIMEOUT,
 			 "server %s has opened table %s, and has not said in %llu s whether the "
 			 "other servers of this list are the table's: it is stuck, or its disk is: "

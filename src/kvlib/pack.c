@@ -124,8 +124,7 @@ void kv_pack_undo(struct kv_server *server)
 	if (!at || !at->is_packed)
 		return;
 	at->is_packed = false;
-	for (uint32_t i = 0; i < server->hot_count; i++)
-		at->reg[i] = 0;
+	memset(at->reg, 0, server->hot_count * sizeof(*at->reg));
 	for (uint32_t i = at->packets.first[at->next]; i < server->hot_count; i++)
 		at->reg[at->packets.order[i]] = 1;
 	for (uint32_t i = 0; i < server->hot_count; i++)

@@ -251,6 +251,37 @@ static void kv__as_many_are_packed_together_as_there_is_room_for(void **state)
 	kv_pack_fini(&server);
 }
 
+/* As if it had never been packed: in the order in which it came, without what is sent. */
+static void kv__what_is_packed_and_not_sent_is_taken_back(void **state)
+{
+	static struct kv_server server;
+	struct worker_kv_server core = { .shape = { .bytes = BYTES, .dim = FAKE_DIM } };
+	const uint32_t bytes = sparse_pair_bytes(FAKE_DIM);
+	bool is_sent[KV_PACK_PAIRS] = { false };
+	uint32_t rank = 0;
+	uint16_t count;
+
+	(void)state;
+	server.core = &core;
+	server.hot = server.hot_packet;
+	assert_true(kv_pack_switch(&server, REGISTERS, KV_DEAL));
+	for (; server.hot_count < server.hot_max; server.hot_count++)
+		sparse_body_put32(server.hot + server.hot_count * bytes, server.hot_count);
+	count = kv_pack_next(&server);
+	assert_in_range(count, 1, KV_PACK_PAIRS - 1);
+	for (uint32_t i = 0; i < count; i++)
+		is_sent[sparse_body_get32(server.hot_packet + i * bytes)] = true;
+	kv_pack_pushed(&server);
+	kv_pack_undo(&server);
+	assert_int_equal(server.hot_count, KV_PACK_PAIRS - count);
+	for (uint32_t i = 0; i < server.hot_count; i++, rank++) {
+		while (is_sent[rank])
+			rank++;
+		assert_int_equal(sparse_body_get32(server.hot + i * bytes), rank);
+	}
+	kv_pack_fini(&server);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -260,6 +291,7 @@ int main(void)
 		cmocka_unit_test(kv__a_switch_that_is_a_chip_may_follow_one_that_is_none_and_go),
 		cmocka_unit_test(kv__without_memory_nothing_is_packed),
 		cmocka_unit_test(kv__as_many_are_packed_together_as_there_is_room_for),
+		cmocka_unit_test(kv__what_is_packed_and_not_sent_is_taken_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

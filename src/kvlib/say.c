@@ -179,8 +179,6 @@ void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t fir
 	if (!server->pulls)
 		server->pull_ns = server->kv->now_ns;
 	work->part[server->idx].pulls++;
-	if (server->pulls_unsaid)
-		end = &server->pulls_unsaid;
 	while (*end)
 		end = &(*end)->next;
 	*end = pull;
