@@ -66,6 +66,32 @@ static void rows_become(struct fake *fake, const double *sum)
 		 sum[at]);
 }
 
+static void of_floats(struct kv_message *opened)
+{
+	opened->values = SPARSE_LNS;
+}
+
+/* A table of floats has no unit. This switch adds up their bits, as if they were whole numbers. */
+static void kv__floats_travel_as_they_are(void **state)
+{
+	static const float value[FAKE_DIM] = { 1, -2, 0.25f },
+			   bits[FAKE_DIM] = { 0x3f800000, -0x40000000, 0x3e800000 };
+	struct fake *fake = fake_begin(FAKE_HOT, 34);
+	const uint64_t key = 6;
+	struct tally_kv *kv;
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->opened = of_floats;
+	pthread_mutex_unlock(&fake->lock);
+	kv = open_of(fake->address, 0);
+	ok(tally_kv_push(kv, &key, value, 1, NULL));
+	ok(tally_kv_close(kv));
+	for (uint32_t k = 0; k < FAKE_DIM; k++)
+		assert_true(fake_row(fake, 6 * FAKE_DIM + k) == bits[k]);
+	fake_end(fake);
+}
+
 static void kv__small_values_come_in_the_end(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 31);
@@ -207,6 +233,7 @@ static void kv__small_values_are_warned_of_once_with_their_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kv__floats_travel_as_they_are),
 		cmocka_unit_test(kv__small_values_come_in_the_end),
 		cmocka_unit_test(kv__what_is_left_counts_once),
 		cmocka_unit_test(kv__where_nothing_is_left_nothing_is_pushed),

@@ -247,6 +247,16 @@ static void kv__a_wait_for_a_pull_ends_no_epoch(void **state)
 	fake_patience_us = 1000 * 1000 * 1000;
 	fake = fake_begin(FAKE_HOT, 7);
 	kv = open_of(fake->address, 0);
+	pthread_mutex_lock(&fake->lock);
+	fake->holds_pulls = true;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_pull(kv, key, value, 2, &pull));
+	assert_int_equal(tally_kv_wait(kv, 0, 1), TALLY_IN_PROGRESS); /* for all before the push */
+	pthread_mutex_lock(&fake->lock);
+	fake->holds_pulls = false;
+	fake->ends = true; /* it is said again */
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_wait(kv, pull, -1));
 	ok(tally_kv_push(kv, key, value, 2, &push));
 	for (uint32_t i = 0; i < 20; i++) {
 		ok(tally_kv_pull(kv, key, value, 2, &pull));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lost_test.c - tally_kv_* and servers that do not answer, or not as they should: what is said of them, and when. */
+#include "core/shared/hash.h"
 #include "kvlib/kv_fixture.h"
 
 static void kv__server_that_is_not_there_is_named_in_time(void **state)
@@ -197,6 +198,97 @@ static void kv__push_that_nothing_comes_of_is_named_while_pulls_go_on(void **sta
 	}
 	failed(result, TALLY_ERR_TIMEOUT, "nothing has come of operation 1 on table words for 1 s");
 	failed(tally_kv_close(kv), TALLY_ERR_TIMEOUT, "nothing has come of operation 1");
+	fake_end(fake);
+}
+
+/* Its switch does not hear of it, and the server does not say that it was committed. */
+static void kv__hot_push_that_nothing_comes_of_is_named(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 32);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv;
+	uint64_t key = 6, timestamp;
+	float value[FAKE_DIM] = { 1, 2, 3 };
+
+	(void)state;
+	options.deadline_ms = 1000;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	fake_loses(fake, 1000000);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, 20000), TALLY_ERR_TIMEOUT,
+	       "nothing has come of operation 1 on table words for 1 s");
+	failed(tally_kv_close(kv), TALLY_ERR_TIMEOUT, "nothing has come of operation 1");
+	fake_end(fake);
+}
+
+/* Not another one, of which nothing was asked. */
+static void kv__server_that_a_pull_waits_for_is_named(void **state)
+{
+	struct fake *one = fake_begin(0, 33), *two = fake_begin(0, 34);
+	struct tally_kv_options options;
+	struct tally_kv *kv;
+	uint64_t key = 0, timestamp;
+	float value[FAKE_DIM];
+	char both[160], there[96];
+
+	(void)state;
+	while (hash_number(HASH_BEGIN, key, sizeof(key)) % 2 == 0)
+		key++;
+	snprintf(both, sizeof(both), "%s,%s", one->address, two->address);
+	snprintf(there, sizeof(there), "its server %s is there", two->address);
+	options = options_of(both, 0);
+	options.deadline_ms = 1000;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	pthread_mutex_lock(&two->lock);
+	two->drops = KV_PULL;
+	pthread_mutex_unlock(&two->lock);
+	ok(tally_kv_pull(kv, &key, value, 1, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_TIMEOUT, there);
+	failed(tally_kv_close(kv), TALLY_ERR_TIMEOUT, there);
+	fake_end(one);
+	fake_end(two);
+}
+
+/* R-SP-21 */
+static void kv__server_that_commits_what_was_never_sent_ends_the_table(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 35);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	struct kv_server *server = &kv->server[0];
+	uint8_t at[SPARSE_BYTES_MAX] = { 0 };
+	struct sparse packet = { .kind = SPARSE_COMMITTED, .count = 1, .width = 4, .number = 1 };
+
+	(void)state;
+	sparse_body_put64(at + SPARSE_HEADER_BYTES, 1);
+	pthread_mutex_lock(&kv->lock);
+	packet.table = server->core->shape.index;
+	packet.generation = kv_hot_generation(server);
+	sparse_put(at, &packet);
+	kv_hot_packet(kv, &server->at_server, at, sparse_bytes(&packet));
+	assert_int_equal(kv_hot_turn(server), UINT64_MAX);
+	assert_int_equal(kv->error, TALLY_ERR_INTERNAL);
+	pthread_mutex_unlock(&kv->lock);
+	failed(tally_kv_close(kv), TALLY_ERR_INTERNAL,
+	       "has committed what was never sent to table words");
+	fake_end(fake);
+}
+
+/* Until the program closes the table its worker is there. */
+static void kv__refused_batch_ends_the_table_and_not_the_connection(void **state)
+{
+	struct fake *fake = fake_begin(0, 36);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key = 3, timestamp;
+	float value[FAKE_DIM] = { 1, 2, 3 };
+
+	(void)state;
+	fake_refuses(fake, KV_BATCH, KV_REFUSED_MEMORY);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
+	pthread_mutex_lock(&kv->lock);
+	assert_true(kv->server[0].stream.fd >= 0);
+	pthread_mutex_unlock(&kv->lock);
+	failed(tally_kv_close(kv), TALLY_ERR_NO_RESOURCE, "because the test says so");
 	fake_end(fake);
 }
 
@@ -523,6 +615,10 @@ int main(void)
 		cmocka_unit_test(kv__answer_to_another_pull_ends_the_table),
 		cmocka_unit_test(kv__pull_is_waited_for_since_its_server_is_back),
 		cmocka_unit_test(kv__push_that_nothing_comes_of_is_named_while_pulls_go_on),
+		cmocka_unit_test(kv__hot_push_that_nothing_comes_of_is_named),
+		cmocka_unit_test(kv__server_that_a_pull_waits_for_is_named),
+		cmocka_unit_test(kv__server_that_commits_what_was_never_sent_ends_the_table),
+		cmocka_unit_test(kv__refused_batch_ends_the_table_and_not_the_connection),
 		cmocka_unit_test(kv__silent_address_is_left_for_the_next),
 		cmocka_unit_test(kv__address_that_ends_at_once_is_left_for_the_next),
 		cmocka_unit_test(kv__path_that_is_slower_than_the_hellos_opens),
