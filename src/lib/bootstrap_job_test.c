@@ -338,6 +338,28 @@ static void name__too_long_for_a_job_is_refused(void **state)
 	}
 }
 
+static void master__too_long_for_a_job_is_refused(void **state)
+{
+	char text[BOOTSTRAP_TEXT_MAX], master[600] = "MASTER_ADDR=";
+	struct rank rank = { &node1, { TORCHRUN("0", "4", "2"), master, AT } };
+	const size_t used = strlen(master);
+	struct bootstrap boot;
+
+	(void)state;
+	for (size_t length = 190; length < 560; length++) {
+		int result;
+
+		memset(master + used, 'x', length);
+		master[used + length] = '\0';
+		result = boot_read(&boot, &rank, text);
+		assert_int_equal(result,
+				 length > BOOTSTRAP_JOB_MAX ? TALLY_ERR_ARGUMENT : TALLY_OK);
+		assert_true(!result || strstr(text, "1 to 200 bytes"));
+	}
+	/* It was cut to its buffer's room. */
+	assert_non_null(strstr(text, "not 511"));
+}
+
 /* tally run's own name is no user's; and of what runs under it, the process that it has started is there once. */
 static void name__that_tally_run_makes_up_is_a_launchers(void **state)
 {
@@ -433,6 +455,7 @@ int main(void)
 		cmocka_unit_test(name__that_cannot_be_had_is_asked_for_at_once),
 		cmocka_unit_test(name__that_may_not_do_is_warned_of_once),
 		cmocka_unit_test(name__too_long_for_a_job_is_refused),
+		cmocka_unit_test(master__too_long_for_a_job_is_refused),
 		cmocka_unit_test(name__that_tally_run_makes_up_is_a_launchers),
 	};
 

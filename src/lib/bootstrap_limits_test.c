@@ -32,6 +32,7 @@ static int finish(const char *name, const char *value, const struct tally_option
 	variable[0] = name;
 	variable[1] = value;
 	boot = (struct bootstrap){ .job = "j", .size = 3, .rank = 2, .source = "arguments" };
+	strcpy(boot.aggregator, "of before");
 	text[0] = '\0';
 	return bootstrap_finish(&boot, options, env_get, NULL, text);
 }
@@ -150,8 +151,10 @@ static void aggregator__is_a_host_or_local_alone(void **state)
 	(void)state;
 	assert_int_equal(finish(NULL, NULL, NULL), TALLY_OK);
 	assert_true(boot.is_local); /* arguments alone mean one host */
+	assert_string_equal(boot.aggregator, "");
 	taken("TALLY_AGGREGATOR", "local");
 	assert_true(boot.is_local);
+	assert_string_equal(boot.aggregator, "");
 	taken("TALLY_AGGREGATOR", "localhost,locals:9,mylocal");
 	assert_false(boot.is_local);
 	assert_string_equal(boot.aggregator, "localhost,locals:9,mylocal");

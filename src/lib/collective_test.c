@@ -166,6 +166,26 @@ static void collective__takes_no_memory_that_it_does_not_need(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* Of others they are one segment: rank 0 has none of what ranks 1 and 2 have. */
+static void collective__brings_parts_that_lie_side_by_side(void **state)
+{
+	struct seat seats[3] = { 0 };
+	struct tally_work *works[3];
+	int32_t x[3][2] = { { 5, -7 }, { 11, 2 }, { -3, 13 } }, got[3][6] = { 0 };
+
+	(void)state;
+	seats_open(seats, 3);
+	for (uint32_t r = 0; r < 3; r++)
+		assert_int_equal(tally_iallgather(x[r], got[r], 2, TALLY_INT32, seats[r].comm, NULL,
+						  &works[r]),
+				 TALLY_OK);
+	for (uint32_t r = 0; r < 3; r++)
+		assert_int_equal(tally_waitall(1, &works[r], 20000), TALLY_OK);
+	for (uint32_t r = 0; r < 3; r++)
+		assert_memory_equal(got[r], x, sizeof(x));
+	seats_do(seats, 3, seat_leave);
+}
+
 /* What lies behind its options is not looked at. */
 static void reduce_not_to_be_called(const void *from, void *inout, size_t count, int dtype,
 				    void *ctx)
@@ -376,6 +396,7 @@ int main(void)
 		cmocka_unit_test(collective__refuses_what_is_wrong_and_goes_on),
 		cmocka_unit_test(collective__refuses_parts_that_do_not_fit),
 		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
+		cmocka_unit_test(collective__brings_parts_that_lie_side_by_side),
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
 		cmocka_unit_test(user__function_holds_no_lock_and_may_not_wait),
