@@ -392,6 +392,26 @@ static void conn__says_why_it_did_not_connect(void **state)
 	assert_fails(conn, "Input/output error");
 }
 
+/* What a kernel says that is asked before would be its end. */
+static void conn__sends_nothing_before_it_stands(void **state)
+{
+	struct conn_address address = address_of("10.0.0.1");
+	struct conn *conn;
+
+	(void)state;
+	kernel.connect = EINPROGRESS;
+	kernel.is_waiting = true;
+	kernel.send = ENOTCONN;
+	conn = connect_to(&address);
+	assert_int_equal(conn_send(conn, &codec, &(struct control_message){ .type = CONTROL_LEFT }),
+			 0);
+	assert_int_equal(conn_read(conn, now_ns, &codec, &message), CONN_NONE);
+	kernel.is_waiting = false;
+	kernel.send = 0;
+	assert_int_equal(conn_read(conn, now_ns, &codec, &message), CONN_CONNECTED);
+	conn_close(conn);
+}
+
 /* Of our user, or root. */
 static void conn__speaks_to_no_other_users_socket(void **state)
 {
@@ -602,6 +622,7 @@ int main(void)
 		TEST(conn__does_not_connect_where_the_kernel_refuses),
 		TEST(conn__connects_at_once_or_later),
 		TEST(conn__says_why_it_did_not_connect),
+		TEST(conn__sends_nothing_before_it_stands),
 		TEST(conn__speaks_to_no_other_users_socket),
 		TEST(conn__accepts_or_says_whether_to_try_again),
 		TEST(conn__gives_all_back_when_it_is_closed),
