@@ -421,6 +421,31 @@ latency__who_opens_a_round_too_early_is_told_when_another_asks_for_the_last(void
 	assert_int_equal(engine_events(engine, &event, 1), 0);
 }
 
+/* As above, of as many children as there may be. */
+static void latency__who_opens_a_round_too_early_is_told_alone(void **state)
+{
+	struct wire packet;
+	struct engine_event event;
+
+	(void)state;
+	latency_open(SWITCH_LATENCY, SWITCH_CHILDREN_MAX);
+	for (uint16_t child = 0; child < SWITCH_CHILDREN_MAX; child++) {
+		packet = latency_update_of(child, 0, 1);
+		assert_int_equal(answers_to(&packet),
+				 child == SWITCH_CHILDREN_MAX - 1 ? SWITCH_CHILDREN_MAX : 0);
+	}
+	packet = latency_update_of(0, 0, 2);
+	assert_int_equal(answers_to(&packet), 0);
+	while (engine_events(engine, &event, 1))
+		assert_int_not_equal(event.type, ENGINE_MISFIT);
+	packet = latency_update_of(1, 0, 1);
+	assert_verdict_alone(1, &packet, SWITCH_DROP_STALE);
+	assert_int_equal(engine_events(engine, &event, 1), 1);
+	assert_int_equal(event.misfit, MISFIT_OVERRUN);
+	assert_int_equal(event.child, 0);
+	assert_int_equal(engine_events(engine, &event, 1), 0);
+}
+
 static void latency__next_round_before_all_are_in_is_an_alarm_told_once(void **state)
 {
 	struct wire packet = latency_update_of(1, 0, 1);
@@ -593,6 +618,7 @@ int main(void)
 		ENGINE_TEST(
 			latency__who_opens_a_round_too_early_is_told_when_another_asks_for_the_last,
 			setup_latency),
+		ENGINE_TEST(latency__who_opens_a_round_too_early_is_told_alone, setup_engine),
 		ENGINE_TEST(latency__next_round_before_all_are_in_is_an_alarm_told_once,
 			    setup_latency),
 		ENGINE_TEST(latency__another_operation_is_a_mismatch_told_once, setup_latency),

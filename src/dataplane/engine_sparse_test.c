@@ -575,6 +575,22 @@ static void a_table_of_floats_is_lent_what_adds_them_up(void **state)
 	values = SPARSE_FIXED;
 }
 
+static void there_is_room_for_1024_tables_if_nobody_says(void **state)
+{
+	struct engine_sparse_options options = { .link = &net.link };
+	struct engine_sparse_table table = { .shape = shape, .instance = 1 };
+
+	(void)state;
+	fake_link_init(&net, 1000 * 1000 * 1000, packet_note);
+	engine = engine_sparse_open(&options);
+	assert_non_null(engine);
+	table.shape.index = 1023;
+	assert_int_equal(engine_sparse_add(engine, &table), 0);
+	table.shape.index = 1024;
+	assert_int_equal(engine_sparse_add(engine, &table), -ENOSPC);
+	end(state);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -590,6 +606,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_epoch_closes_when_it_is_old_enough, begin, end),
 		cmocka_unit_test(an_epoch_lasts_until_its_flush_is_worth_it),
 		cmocka_unit_test_setup_teardown(what_cannot_be_added_is_refused, begin, end),
+		cmocka_unit_test(there_is_room_for_1024_tables_if_nobody_says),
 		cmocka_unit_test(a_chip_of_these_registers_would_have_recirculated_as_often),
 		cmocka_unit_test(a_chip_takes_no_datagram_that_it_cannot_parse),
 		cmocka_unit_test(a_table_of_floats_is_lent_what_adds_them_up),

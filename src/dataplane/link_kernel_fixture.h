@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -203,7 +204,8 @@ int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *bytes)
 
 int __wrap_eventfd(unsigned count, int flags)
 {
-	(void)count, (void)flags;
+	assert_int_equal(count, 0);
+	assert_int_equal(flags, EFD_NONBLOCK | EFD_CLOEXEC);
 	kernel.fds += kernel.fails != EVENTFD;
 	return answer(EVENTFD, WAKE_FD);
 }
