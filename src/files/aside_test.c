@@ -20,12 +20,15 @@ static char path[PATH_MAX], partial[PATH_MAX + 16], error[FILES_ERROR_MAX];
 
 /* Instead of the C library's. */
 static int sync_error;
+static bool is_folder_bad; /* only folders' sync fails */
 
 int fsync(int fd)
 {
-	(void)fd;
+	struct stat is;
+
+	assert_int_equal(fstat(fd, &is), 0);
 	errno = sync_error;
-	return sync_error ? -1 : 0;
+	return sync_error && (!is_folder_bad || S_ISDIR(is.st_mode)) ? -1 : 0;
 }
 
 static int folder_make(void **state)
@@ -134,6 +137,24 @@ static void aside__that_may_not_be_on_the_disk_is_gone(void **state)
 	expect_file("old");
 }
 
+static void aside__whose_folder_may_not_be_on_the_disk_is_an_error(void **state)
+{
+	struct aside aside;
+
+	(void)state;
+	write_all("old");
+	assert_int_equal(aside_open(&aside, path, error), 0);
+	assert_true(aside_write(&aside, "new", 3));
+	sync_error = EIO;
+	is_folder_bad = true;
+	assert_int_equal(aside_commit(&aside, error), -1);
+	sync_error = 0;
+	is_folder_bad = false;
+	assert_non_null(strstr(error, "/file: written, but its folder cannot be synced"));
+	assert_int_equal(access(partial, F_OK), -1);
+	expect_file("new");
+}
+
 /* Nor is a link followed that lies where the new one is written. */
 static void aside__is_no_link(void **state)
 {
@@ -176,6 +197,7 @@ int main(void)
 		cmocka_unit_test(aside__that_is_dropped_was_never_there),
 		cmocka_unit_test(aside__that_cannot_take_the_place_is_gone),
 		cmocka_unit_test(aside__that_may_not_be_on_the_disk_is_gone),
+		cmocka_unit_test(aside__whose_folder_may_not_be_on_the_disk_is_an_error),
 		cmocka_unit_test(aside__is_no_link),
 		cmocka_unit_test(aside__has_to_have_room_for_its_name),
 	};

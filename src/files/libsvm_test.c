@@ -298,6 +298,36 @@ static void libsvm__errors_of_the_source_are_its_own(void **state)
 	libsvm_close(libsvm);
 }
 
+/* A disk that goes after a line: what it has read is not all. */
+static ssize_t broken_read(void *arg, void *to, size_t max)
+{
+	bool *is_read = arg;
+
+	if (*is_read || max < 6) {
+		errno = EIO;
+		return -1;
+	}
+	*is_read = true;
+	memcpy(to, "1 2:3\n", 6);
+	return 6;
+}
+
+static void libsvm__a_read_that_fails_is_not_the_end(void **state)
+{
+	struct libsvm *libsvm = NULL;
+	struct source *source = NULL;
+	struct libsvm_row row;
+	bool is_read = false;
+
+	(void)state;
+	assert_int_equal(source_open_read(&source, "f", broken_read, &is_read, error), 0);
+	assert_int_equal(libsvm_open(&libsvm, source, error), 0);
+	assert_int_equal(libsvm_next(libsvm, &row), -1);
+	assert_string_equal(libsvm_error(libsvm), "f: Input/output error (byte 6)");
+	assert_int_equal(libsvm_next(libsvm, &row), -1);
+	libsvm_close(libsvm);
+}
+
 static void libsvm__the_caller_may_refuse_a_label(void **state)
 {
 	struct bytes bytes = { .at = (const uint8_t *)"\n  5 1:1\n", .left = 9, .step = 9 };
@@ -341,6 +371,7 @@ int main(void)
 		cmocka_unit_test(libsvm__rows_go_on_across_buffers),
 		cmocka_unit_test(libsvm__a_row_without_end_is_an_error_before_it_is_large),
 		cmocka_unit_test(libsvm__errors_of_the_source_are_its_own),
+		cmocka_unit_test(libsvm__a_read_that_fails_is_not_the_end),
 		cmocka_unit_test(libsvm__the_caller_may_refuse_a_label),
 		cmocka_unit_test(libsvm__without_memory_is_an_error),
 	};
