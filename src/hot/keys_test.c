@@ -2,6 +2,7 @@
 #include "hot/keys.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 
 #include "core/shared/hash.h"
 #include "files/file_fixture.h"
@@ -335,6 +336,16 @@ static void format__is_known_by_a_line_that_does_not_end(void **state)
 	free(text);
 }
 
+/* What memory has had in it is no part of the line: here it is full of 'x'. */
+static void format__is_known_by_a_line_that_ends_with_the_file(void **state)
+{
+	(void)state;
+	mallopt(M_PERTURB, 'x' ^ 0xff);
+	expect_format("0 1 2 3", KEYS_LIST);
+	expect_format("-1 3:1", KEYS_LIBSVM);
+	mallopt(M_PERTURB, 0);
+}
+
 static void format__is_known_by_the_first_line(void **state)
 {
 	struct keys *keys;
@@ -464,6 +475,7 @@ int main(void)
 		cmocka_unit_test(u64__is_a_row_per_key),
 		cmocka_unit_test(u64__of_a_stream_are_there_as_they_come),
 		cmocka_unit_test(packed__files_are_the_same),
+		cmocka_unit_test(format__is_known_by_a_line_that_ends_with_the_file),
 		cmocka_unit_test(format__is_known_by_the_first_line),
 		cmocka_unit_test(format__is_known_however_the_line_comes),
 		cmocka_unit_test(format__is_known_by_a_line_that_does_not_end),
