@@ -21,7 +21,6 @@ static int dense_open(struct glm_engine *engine, uint64_t rows)
 static void dense_close(struct glm_engine *engine)
 {
 	free(engine->dense);
-	engine->dense = NULL;
 }
 
 static const float *row_values(struct glm_engine *engine, uint32_t row)
