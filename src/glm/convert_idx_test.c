@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/convert_fixture.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 /* Three images of 2 x 3, the last one black, and their labels. */
 #define IMAGES \
 	"\0\0\x08\x03\0\0\0\x03\0\0\0\x02\0\0\0\x03\0\x01\0\0\0\xff\x80\0\0\x33\0\0\0\0\0\0\0\0"
@@ -285,6 +288,36 @@ static void convert__idx_without_memory_or_a_place_is_an_error(void **state)
 	assert_string_equal(error, what);
 }
 
+/* A file may have so many bytes, which the result has more of. */
+static void convert__idx_that_has_no_room_on_the_disk_says_so(void **state)
+{
+	enum { PIXELS = 4000 };
+	static const uint32_t sizes[] = { 1, PIXELS };
+	uint8_t images[32 + PIXELS], head[32];
+	size_t begin = head_put(images, sizes, 2), bytes = head_put(head, sizes, 1);
+	struct rlimit before, limit;
+	char what[100];
+	int result;
+
+	(void)state;
+	memset(images + begin, 255, PIXELS);
+	put(from, images, begin + PIXELS);
+	head[bytes] = 1;
+	put(labels, head, bytes + 1);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 1000;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	error[0] = 0;
+	result = convert_idx(from, labels, to, false, &done, error);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_DFL);
+	snprintf(what, sizeof(what), "%s: File too large", to);
+	assert_int_equal(result, -1);
+	assert_string_equal(error, what);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +330,7 @@ int main(void)
 		cmocka_unit_test(convert__idx_image_of_many_pixels_is_one_line),
 		cmocka_unit_test(convert__idx_files_that_cannot_be_unpacked_are_named),
 		cmocka_unit_test(convert__idx_without_memory_or_a_place_is_an_error),
+		cmocka_unit_test(convert__idx_that_has_no_room_on_the_disk_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

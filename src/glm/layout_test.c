@@ -234,6 +234,36 @@ static void layout__bits_may_change_between_mini_batches(void **state)
 	glm_engine_close(&engine);
 }
 
+/* More rows than go at once, and what lies behind them is none of theirs. Whole scales: sums are exact. */
+static void layout__planes_take_as_many_rows_as_they_are_given(void **state)
+{
+	enum { MANY = 70, BEHIND = 60 };
+	const struct glm_engine_options options = { .classes = 1, .bits = 4 };
+	struct glm_engine whole, halves;
+	uint32_t many[MANY + BEHIND];
+	float scales[MANY + BEHIND];
+	struct glm_share share;
+
+	(void)state;
+	restart_random(NULL);
+	share = share_draw(COLUMNS_MOST);
+	for (uint32_t i = 0; i < MANY + BEHIND; i++) {
+		many[i] = i % ROWS;
+		scales[i] = (float)(1 + i % 3);
+	}
+	engine_make(&whole, &share, &options, GLM_LAYOUT_WEAVE);
+	engine_make(&halves, &share, &options, GLM_LAYOUT_WEAVE);
+	glm_engine_backward(&whole, many, MANY, scales);
+	glm_engine_backward(&halves, many, MANY / 2, scales);
+	glm_engine_backward(&halves, many + MANY / 2, MANY / 2, scales + MANY / 2);
+	glm_engine_step(&whole, 0.05, many, MANY);
+	glm_engine_step(&halves, 0.05, many, MANY);
+	assert_memory_equal(whole.weight, halves.weight, COLUMNS_MOST * sizeof(float));
+	assert_int_equal(whole.bytes_read, halves.bytes_read);
+	glm_engine_close(&whole);
+	glm_engine_close(&halves);
+}
+
 static void layout__weights_that_do_not_fit_are_told(void **state)
 {
 	static const float beyond[] = { 1e30f, -1e30f, INFINITY, NAN };
@@ -393,6 +423,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(layout__dense_has_the_bits_of_csr),
 		cmocka_unit_test(layout__planes_are_what_their_values_stand_for),
 		cmocka_unit_test(layout__bits_may_change_between_mini_batches),
+		cmocka_unit_test(layout__planes_take_as_many_rows_as_they_are_given),
 		cmocka_unit_test(layout__weights_that_do_not_fit_are_told),
 		cmocka_unit_test(layout__product_that_just_does_not_fit_is_told),
 		cmocka_unit_test(layout__weaved_row_that_is_too_much_is_told),

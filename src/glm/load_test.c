@@ -3,7 +3,9 @@
 
 #include "core/shared/hash.h"
 #include "files/file_fixture.h"
+#include "files/source.h"
 #include "glm/score.h"
+#include "util/memory_fixture.h"
 #include "util/rng.h"
 
 static char error[GLM_ERROR_MAX];
@@ -214,6 +216,28 @@ static void load__zeros_are_left_out(void **state)
 	glm_data_free(&data);
 }
 
+/* All but what a source takes, which strdup makes one piece less: that is not counted. */
+static void load__takes_no_memory_that_is_not_given_back(void **state)
+{
+	struct glm_load_options options = of_rank(0, 1, 3);
+	const char *path = file_text("1 1:1 2:3 9:4\n2 1:5 8:1\n");
+	struct source *source;
+	struct glm_data data;
+	int held;
+
+	(void)state;
+	memory_count(0);
+	assert_int_equal(source_open(&source, path, error), 0);
+	source_close(source);
+	held = memory.held;
+	memory_count(0);
+	loads(&data, path, &options);
+	assert_true(memory.held > held);
+	glm_data_free(&data);
+	assert_int_equal(memory.held, held);
+	memory.is_counting = false;
+}
+
 static void load__labels_are_those_of_the_file_in_order_of_appearance(void **state)
 {
 	struct glm_load_options options = { .classes_min = 2 };
@@ -415,6 +439,7 @@ int main(void)
 		cmocka_unit_test(load__every_nonzero_has_one_owner),
 		cmocka_unit_test(load__rows_after_the_sample_are_split_as_it_says),
 		cmocka_unit_test(load__zeros_are_left_out),
+		cmocka_unit_test(load__takes_no_memory_that_is_not_given_back),
 		cmocka_unit_test(load__labels_are_those_of_the_file_in_order_of_appearance),
 		cmocka_unit_test(load__plus_one_is_before_minus_one_and_nothing_else_is_turned),
 		cmocka_unit_test(load__rows_without_features_are_minus_one),

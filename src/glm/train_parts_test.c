@@ -19,6 +19,8 @@ static struct {
 	uint64_t most;    /* on their way at once */
 	uint64_t refused; /* the sum that cannot be begun, from 1; 0: none */
 	uint32_t lane_us;
+	uint64_t
+		micros; /* of the mini-batches that are measured: their sums alone are of nothing */
 	bool fails, cannot_flush;
 } slow;
 
@@ -38,7 +40,8 @@ static int slow_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 
 static int slow_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes, uint32_t count)
 {
-	(void)lanes;
+	for (uint32_t i = 0; slow.micros && slow.begun / slow.micros % 2 && i < count; i++)
+		assert_int_equal(lanes[i], 0);
 	slow.due_ns[slot] = now_ns() + (slow.lane_us ? slow.lane_us * count : SUM_US) * 1000ull;
 	slow.begun++;
 	if (slow.begun == slow.refused) {
@@ -167,6 +170,7 @@ static void sums_are(uint32_t rows, uint32_t batch, uint64_t micros)
 	struct glm_parts parts;
 
 	training_open(&training, rows, batch, 0);
+	slow.micros = micros;
 	assert_int_equal(glm_train_parts(training.train, &parts), 0);
 	assert_int_equal(slow.begun, 2 * 5 * micros);
 	training_close(&training);

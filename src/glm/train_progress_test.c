@@ -125,12 +125,59 @@ static void sums__that_are_ready_in_5_us_leave_with_their_mini_batch(void **stat
 	assert_int_equal(t.flushes, 2 * 13);
 }
 
+static int32_t times_us[2];
+
+static int sum(struct exchange *exchange, int32_t *values, size_t count)
+{
+	if (count == 2)
+		memcpy(times_us, values, sizeof(times_us));
+	return t.none->sum(exchange, values, count);
+}
+
+/* Of 16 rows and of 8: a look at the clock is a millisecond, and so are their times whole ones. */
+static void micro__times_are_told_in_microseconds(void **state)
+{
+	static const struct matrix_shape shape = { 320, 8, 2, 500, 9 };
+	static const struct glm_options options = {
+		.loss = GLM_LOGISTIC, .bias = -1, .rate = 0.2, .batch = 16
+	};
+	char error[GLM_ERROR_MAX] = "";
+	struct exchange *exchange;
+	struct exchange_ops ops;
+	struct glm_train *train;
+	struct matrix matrix;
+	struct glm_data data;
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.step_ns = 1000000;
+	matrix_make(&matrix, &shape);
+	data_make(&matrix, 0, 1, 1, &data);
+	assert_int_equal(exchange_none(&exchange), 0);
+	t.none = exchange->ops;
+	ops = *t.none;
+	ops.sum = sum;
+	exchange->ops = &ops;
+	assert_int_equal(glm_train_open(&train, &data, &options, exchange, error), 0);
+	exchange->ranks = 2; /* one alone measures nothing; the other one has nothing */
+	assert_int_equal(glm_train_epoch(train, NULL, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_true(times_us[i] > 0);
+		assert_int_equal(times_us[i] % 1000, 0);
+	}
+	glm_train_close(train);
+	exchange->ops->close(exchange);
+	data_free(&data);
+	matrix_free(&matrix);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(progress__is_of_the_rows_that_are_done),
 		cmocka_unit_test(progress__is_told_now_and_then),
 		cmocka_unit_test(sums__that_are_ready_in_5_us_leave_with_their_mini_batch),
+		cmocka_unit_test(micro__times_are_told_in_microseconds),
 	};
 
 	return cmocka_run_group_tests_name("glm-train-progress", tests, NULL, NULL);

@@ -14,7 +14,7 @@ static uint32_t q_read(const struct weave *weave, uint64_t row, uint32_t feature
 	uint32_t q = 0;
 
 	for (uint32_t p = 0; p < bits; p++, word += weave->plane_words)
-		q = q << 1 | (*word >> weave_bit(feature % WEAVE_WORD) & 1);
+		q = q << 1 | (*word >> weave_bit(feature) & 1);
 	return q;
 }
 
@@ -144,6 +144,27 @@ static void weave__bytes_are_near_the_bits_share_of_dense_floats(void **state)
 	assert_int_equal(weave_bytes(UINT64_MAX, 64, 1), 0);
 }
 
+/* A share of 15 words would grow by a 15th, more than is little; one of 31 words does not. */
+static void weave__rows_begin_at_a_cache_line_if_that_costs_little(void **state)
+{
+	static const uint32_t words[] = { 1, 8, 15, 16, 17, 31, 118, 121 },
+			      strides[] = { 1, 8, 15, 16, 17, 32, 120, 128 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		uint32_t features = words[i] * WEAVE_WORD;
+		struct weave_range *range = get(features * sizeof(*range));
+		void *memory = get(weave_bytes(1, features, 1));
+		struct weave weave;
+
+		memset(range, 0, features * sizeof(*range));
+		weave_init(&weave, memory, 1, features, 1, range);
+		assert_int_equal(weave.stride, strides[i]);
+		free(memory);
+		free(range);
+	}
+}
+
 static void ops__are_the_best_of_this_processor(void **state)
 {
 	size_t count, want = 1;
@@ -173,6 +194,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(weave__what_is_outside_its_range_is_its_nearer_end),
 		cmocka_unit_test(weave__ranges_know_the_zeros_that_sparse_rows_lack),
 		cmocka_unit_test(weave__bytes_are_near_the_bits_share_of_dense_floats),
+		cmocka_unit_test(weave__rows_begin_at_a_cache_line_if_that_costs_little),
 		cmocka_unit_test(ops__are_the_best_of_this_processor),
 	};
 	return cmocka_run_group_tests_name("weave", tests, NULL, NULL);
