@@ -23,6 +23,7 @@
 #ifndef SIMD_LOOPS_H
 #define SIMD_LOOPS_H
 
+#include "core/shared/quant_half.h"
 #include "core/shared/wire.h"
 #include "simd/tables.h"
 
@@ -286,7 +287,8 @@ static void loop_unpack_i32(int32_t *restrict dst, const int32_t *restrict lane,
 	{                                                                                         \
 		.name = (its_name), .exponent_f32 = loop_exponent_f32, .pack_f32 = loop_pack_f32, \
 		.unpack_f32 = loop_unpack_f32, .pack_i32 = loop_pack_i32,                         \
-		.unpack_i32 = loop_unpack_i32,                                                    \
+		.unpack_i32 = loop_unpack_i32, .exponent_half = quant_half_exponent,              \
+		.pack_half = quant_half_pack, .unpack_half = quant_half_unpack,                   \
 	}
 
 #endif

@@ -3,29 +3,9 @@
 #include "core/shared/lanes_ways.h"
 
 enum {
-	BLOCK = 256,        /* elements that are looked at together */
-	FLOAT16_SHIFT = 13, /* a float16's fraction in a float32's */
-	FLOAT16_INFINITY = 0x7c00,
-	INFINITY_32 = 0x7f800000,
 	EXPONENT_MAX_64 = 2046,
 	HALF_BITS = 16,
 };
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	__builtin_memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	__builtin_memcpy(&x, &bits, sizeof(x));
-	return x;
-}
 
 /* ---- infinities and NaNs (R-NUM-4): +Inf, -Inf counted, each in `bits` bits; NaN is both ---- */
 
@@ -143,86 +123,18 @@ const struct lanes_way lanes_float32 = { .exponent = float32_exponent,
 
 /* ---- 16 bits, one or two in a lane (R-NUM-11) ---- */
 
-/* Exact. The product makes denormals normal; what had the largest exponent has it again. */
-static float float16_widen(uint16_t half)
+static enum quant_half half_of(const struct lanes *lanes)
 {
-	uint32_t sign = (uint32_t)(half & 0x8000) << 16;
-	uint32_t magnitude = (uint32_t)(half & 0x7fff) << FLOAT16_SHIFT;
-	uint32_t bits = bits_of(float_of(magnitude) * 0x1p112f);
-
-	if ((half & 0x7fff) >= FLOAT16_INFINITY)
-		bits |= INFINITY_32;
-	return float_of(sign | bits);
-}
-
-/* To nearest even: what is below the fraction is rounded by the sum of two integers; a denormal by that of two floats,
- * whose last bit is a denormal's. */
-static uint16_t float16_narrow(float x)
-{
-	uint32_t magnitude = bits_of(x) & 0x7fffffff, sign = bits_of(x) >> 16 & 0x8000, bits;
-
-	if (magnitude < bits_of(0x1p-14f))
-		bits = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
-	else if (magnitude < bits_of(65520.0f))
-		bits = (magnitude - bits_of(0x1p-15f) + 0xfff + (magnitude >> FLOAT16_SHIFT & 1)) >>
-		       FLOAT16_SHIFT;
-	else
-		bits = FLOAT16_INFINITY;
-	return (uint16_t)(sign | bits);
-}
-
-static uint16_t bfloat16_narrow(float x)
-{
-	uint32_t bits = bits_of(x);
-
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* A float32 from which a shorter float is rounded as if from x: where it is not x, its last bit is set. */
-static float to_odd(double x)
-{
-	float near = (float)x;
-	uint32_t bits = bits_of(near);
-
-	if ((double)near == x || bits & 1)
-		return near;
-	return float_of((near < 0 ? -(double)near : (double)near) < (x < 0 ? -x : x) ? bits + 1
-										     : bits - 1);
-}
-
-static void widen(const struct lanes *lanes, float *to, const void *source, uint32_t first,
-		  uint32_t count)
-{
-	const uint16_t *from = (const uint16_t *)source + first;
-
 	if (lanes->type == LANES_FLOAT32)
-		__builtin_memcpy(to, (const float *)source + first, count * sizeof(*to));
-	else if (lanes->type == LANES_BFLOAT16)
-		for (uint32_t i = 0; i < count; i++)
-			to[i] = float_of((uint32_t)from[i] << 16);
-	else
-		for (uint32_t i = 0; i < count; i++)
-			to[i] = float16_widen(from[i]);
-}
-
-static uint32_t block_of(uint32_t first, uint32_t count)
-{
-	return count - first < BLOCK ? count - first : BLOCK;
+		return QUANT_FLOAT32;
+	return lanes->type == LANES_BFLOAT16 ? QUANT_BFLOAT16 : QUANT_FLOAT16;
 }
 
 static uint32_t half_exponent(const struct lanes *lanes, const void *source, uint32_t count)
 {
-	uint32_t largest = 0;
-	float wide[BLOCK];
-
-	for (uint32_t at = 0; at < count; at += BLOCK) {
-		uint32_t block = block_of(at, count), exponent;
-
-		widen(lanes, wide, source, at, block);
-		exponent = lanes->quant->exponent_f32(wide, block);
-		largest = exponent > largest ? exponent : largest;
-	}
-	return largest;
+	if (lanes->type == LANES_FLOAT32)
+		return lanes->quant->exponent_f32(source, count);
+	return lanes->quant->exponent_half(source, count, half_of(lanes));
 }
 
 static void half_scale(const struct lanes *lanes, struct quant_scale *scale, uint32_t exponent)
@@ -233,89 +145,23 @@ static void half_scale(const struct lanes *lanes, struct quant_scale *scale, uin
 		quant_scale(scale, lanes->workers, exponent);
 }
 
-/* Two sums of less than 2^15 in magnitude: the low one may borrow from the high one, and gives it back. */
-static void pairs_join(int32_t *lane, const int32_t *value, uint32_t count)
-{
-	for (uint32_t i = 0; i + 1 < count; i += 2)
-		lane[i / 2] = value[i] + (int32_t)((uint32_t)value[i + 1] << HALF_BITS);
-	if (count % 2)
-		lane[count / 2] = value[count - 1];
-}
-
-static void pairs_split(int32_t *value, const int32_t *lane, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t both = (uint32_t)lane[i / 2];
-		int32_t low = (int16_t)both;
-
-		value[i] = i % 2 ? (int16_t)((both - (uint32_t)low) >> HALF_BITS) : low;
-	}
-}
-
 static uint8_t half_pack(const struct lanes *lanes, int32_t *lane, const void *source,
 			 uint32_t count, uint32_t exponent)
 {
-	uint32_t together = lanes->shape.elements;
 	struct quant_scale scale;
-	int32_t value[BLOCK];
-	float wide[BLOCK];
-	uint8_t flags = 0;
 
 	half_scale(lanes, &scale, exponent);
-	for (uint32_t at = 0; at < count; at += BLOCK) {
-		uint32_t block = block_of(at, count);
-
-		widen(lanes, wide, source, at, block);
-		flags |= lanes->quant->pack_f32(value, wide, block, &scale);
-		if (together == 2)
-			pairs_join(lane + at / 2, value, block);
-		else
-			__builtin_memcpy(lane + at, value, block * sizeof(*value));
-	}
-	return flags;
-}
-
-/* Sums of pairs, and their quotients by 128 at most, lie further from a tie than a float32 is wrong. */
-static void narrow(const struct lanes *lanes, void *destination, uint32_t first,
-		   const int32_t *value, uint32_t count, double down)
-{
-	uint16_t *to = (uint16_t *)destination + first;
-	double by = lanes->is_avg ? lanes->workers : 1;
-	float near[BLOCK];
-
-	if (lanes->shape.elements == 2)
-		for (uint32_t i = 0; i < count; i++)
-			near[i] = (float)(value[i] * down / by);
-	else
-		for (uint32_t i = 0; i < count; i++)
-			near[i] = to_odd(value[i] * down / by);
-	if (lanes->type == LANES_FLOAT32)
-		__builtin_memcpy((float *)destination + first, near, count * sizeof(*near));
-	else if (lanes->type == LANES_BFLOAT16)
-		for (uint32_t i = 0; i < count; i++)
-			to[i] = bfloat16_narrow(near[i]);
-	else
-		for (uint32_t i = 0; i < count; i++)
-			to[i] = float16_narrow(near[i]);
+	return lanes->quant->pack_half(lane, source, count, &scale, half_of(lanes));
 }
 
 static uint64_t half_unpack(const struct lanes *lanes, void *destination, const int32_t *lane,
 			    uint32_t count, uint32_t exponent, bool is_raw)
 {
 	struct quant_scale scale;
-	int32_t value[BLOCK];
 
 	(void)is_raw;
 	half_scale(lanes, &scale, exponent);
-	for (uint32_t at = 0; at < count; at += BLOCK) {
-		uint32_t block = block_of(at, count);
-
-		if (lanes->shape.elements == 2)
-			pairs_split(value, lane + at / 2, block);
-		else
-			__builtin_memcpy(value, lane + at, block * sizeof(*value));
-		narrow(lanes, destination, at, value, block, scale.down);
-	}
+	lanes->quant->unpack_half(destination, lane, count, &scale, lanes->is_avg, half_of(lanes));
 	return 0;
 }
 

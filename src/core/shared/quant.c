@@ -17,16 +17,11 @@
  */
 #include "core/shared/quant.h"
 
+#include "core/shared/quant_half.h"
+#include "core/shared/quant_parts.h"
 #include "core/shared/wire.h"
 
-#if __FLT_EVAL_METHOD__ != 0
-#error "float and double must be computed as float and double: not with x87 instructions"
-#endif
-
 enum {
-	EXPONENT_SHIFT = 23,
-	MAGNITUDE_MASK = 0x7fffffff,
-	MAGNITUDE_FINITE_MAX = 0x7f7fffff, /* FLT_MAX; an infinity is one more, NaNs are beyond */
 	INFINITY_BITS = 0x7f800000,
 	NAN_BITS = 0x7fc00000,
 
@@ -34,54 +29,9 @@ enum {
 	WORKERS_MAX = 65535,
 	LANE_MAX = INT32_MAX,
 
-	DOUBLE_BIAS = 1023,
-	DOUBLE_EXPONENT_SHIFT = 52,
-
 	DETAIL_POSITIVE = 1,
 	DETAIL_NEGATIVE = 1 << 16,
 };
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	__builtin_memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
-/* Magnitudes compare like the integers that they are; signed, as SSE2 knows no other. */
-static int32_t magnitude_of(float x)
-{
-	return (int32_t)(bits_of(x) & MAGNITUDE_MASK);
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	__builtin_memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static double power_of_two(int32_t exponent)
-{
-	uint64_t bits = (uint64_t)(DOUBLE_BIAS + exponent) << DOUBLE_EXPONENT_SHIFT;
-	double x;
-
-	__builtin_memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-/* Of magnitude below 2^31. In [2^52, 2^53) the doubles are the integers: the addition rounds to
- * even and leaves the integer, in two's complement, in the low bits. */
-static int32_t round_to_even(double x)
-{
-	double sum = x + 0x1.8p52;
-	uint64_t bits;
-
-	__builtin_memcpy(&bits, &sum, sizeof(bits));
-	return (int32_t)(uint32_t)bits;
-}
 
 int32_t quant_bound(uint32_t workers)
 {
@@ -107,12 +57,14 @@ static void scale_for(struct quant_scale *scale, uint32_t workers, uint32_t expo
 void quant_scale(struct quant_scale *scale, uint32_t workers, uint32_t exponent)
 {
 	scale->bound = quant_bound(workers);
+	scale->together = 1;
 	scale_for(scale, workers, exponent, 31);
 }
 
 void quant_scale_half(struct quant_scale *scale, uint32_t workers, uint32_t exponent)
 {
 	scale->bound = INT16_MAX / (int32_t)workers;
+	scale->together = 2;
 	scale_for(scale, workers, exponent, 15);
 }
 
@@ -134,16 +86,11 @@ static uint8_t scalar_pack_f32(int32_t *restrict lane, const float *restrict src
 {
 	const double up = scale->up;
 	const double high = scale->bound;
-	const double low = -high;
 	uint32_t nonfinite = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		/* All ones or nothing: gcc would branch, and not vectorise. */
-		uint32_t finite = 0 - (uint32_t)(magnitude_of(src[i]) <= MAGNITUDE_FINITE_MAX);
-		double x = (double)float_of(bits_of(src[i]) & finite) * up;
-		x = x > high ? high : x;
-		x = x < low ? low : x;
-		lane[i] = round_to_even(x);
+		uint32_t finite = finite_mask(src[i]);
+		lane[i] = quantised(float_of(bits_of(src[i]) & finite), up, high);
 		nonfinite |= ~finite;
 	}
 	return nonfinite ? WIRE_NONFINITE : 0;
@@ -201,6 +148,9 @@ const struct quant_ops quant_scalar = {
 	.unpack_f32 = scalar_unpack_f32,
 	.pack_i32 = scalar_pack_i32,
 	.unpack_i32 = scalar_unpack_i32,
+	.exponent_half = quant_half_exponent,
+	.pack_half = quant_half_pack,
+	.unpack_half = quant_half_unpack,
 };
 
 void quant_detail_pack_f32(int32_t *lane, const float *src, size_t count)

@@ -2,7 +2,7 @@
 /*
  * quant.h - float to lanes and back, exact int32 sums: block fixed point, one exponent per chunk, agreed
  * by all workers before the chunk is sent. docs/protocol.md, R-NUM-1 to R-NUM-7. The scalar code in
- * quant.c is the reference; src/simd has the same functions, bit-equal, for this processor.
+ * quant.c and quant_half.c is the reference; src/simd has the same functions, bit-equal, for this processor.
  *
  * Arrays are naturally aligned; `count` elements; src and lane never overlap; no padding is written:
  * the caller zeroes what is left of a packet.
@@ -18,8 +18,9 @@ struct quant_scale {
 	int32_t shift;
 	int32_t bound;
 	uint32_t workers;
-	double up;   /* 2^shift */
-	double down; /* 2^-shift */
+	uint32_t together; /* elements that share a lane: 1, or 2 (R-NUM-11) */
+	double up;         /* 2^shift */
+	double down;       /* 2^-shift */
 };
 
 /* workers 1..65535; exponent 0..254 (0: all elements are zero). What a broken peer says above that counts as 254. */
@@ -29,6 +30,9 @@ void quant_scale_half(struct quant_scale *scale, uint32_t workers, uint32_t expo
 
 /* floor((2^31 - 1) / workers): above it in magnitude, an int32 sum may leave its range (R-NUM-5). */
 int32_t quant_bound(uint32_t workers);
+
+/* What is packed as 16-bit floats are: two elements in a lane, or one (R-NUM-11, R-NUM-15). */
+enum quant_half { QUANT_FLOAT16, QUANT_BFLOAT16, QUANT_FLOAT32 };
 
 /* One table per instruction set; all give the same bits. */
 struct quant_ops {
@@ -54,6 +58,15 @@ struct quant_ops {
 	/* A copy; is_avg divides by workers, truncating toward zero. */
 	void (*unpack_i32)(int32_t *dst, const int32_t *lane, size_t count, uint32_t workers,
 			   bool is_avg);
+
+	/* The same for float16 and bfloat16, scale->together in a lane, and for float32, two in a lane. The
+	 * exponent is that of a float32; float32's own is exponent_f32. The result is rounded once to the type. A
+	 * lane that is half full has 0 as its second sum. */
+	uint32_t (*exponent_half)(const uint16_t *src, size_t count, enum quant_half type);
+	uint8_t (*pack_half)(int32_t *lane, const void *src, size_t count,
+			     const struct quant_scale *scale, enum quant_half type);
+	void (*unpack_half)(void *dst, const int32_t *lane, size_t count,
+			    const struct quant_scale *scale, bool is_avg, enum quant_half type);
 };
 
 extern const struct quant_ops quant_scalar;
