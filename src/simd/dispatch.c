@@ -2,30 +2,60 @@
 #include "simd/simd.h"
 
 #include <stdatomic.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include "simd/tables.h"
 
+/* Each needs what the one before it needs. */
 static const struct quant_ops *const tables[] = {
 	&quant_scalar,
 #ifdef __x86_64__
 	&simd_avx2,
 #endif
 };
-
-/* How many of the tables this processor runs: each needs what the one before it needs. */
-static size_t tables_runnable(void)
-{
+static const uint32_t needs[] = {
+	0,
 #ifdef __x86_64__
-	__builtin_cpu_init(); /* we may be called before the constructor that does it */
-	return __builtin_cpu_supports("avx2") ? 2 : 1;
-#else
-	return 1;
+	SIMD_AVX2 | SIMD_F16C,
 #endif
+};
+_Static_assert(sizeof(tables) / sizeof(*tables) == sizeof(needs) / sizeof(*needs), "one each");
+
+uint32_t simd_features(void)
+{
+	uint32_t features = 0;
+
+#ifdef __x86_64__
+	unsigned a, b, c, d;
+
+	__builtin_cpu_init(); /* we may be called before the constructor that does it */
+	if (__builtin_cpu_supports("avx2"))
+		features |= SIMD_AVX2;
+	if (__get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C) /* no name of clang's */
+		features |= SIMD_F16C;
+#endif
+	return features;
+}
+
+static size_t runnable(uint32_t features)
+{
+	size_t count = 1;
+
+	while (count < sizeof(tables) / sizeof(*tables) && !(needs[count] & ~features))
+		count++;
+	return count;
+}
+
+const struct quant_ops *simd_best_of(uint32_t features)
+{
+	return tables[runnable(features) - 1];
 }
 
 const struct quant_ops *const *simd_all(size_t *count)
 {
-	*count = tables_runnable();
+	*count = runnable(simd_features());
 	return tables;
 }
 
@@ -36,7 +66,7 @@ const struct quant_ops *simd_best(void)
 
 	/* Whoever asks at the same time finds the same one, and it never changes. */
 	if (!table) {
-		table = tables[tables_runnable() - 1];
+		table = simd_best_of(simd_features());
 		atomic_store_explicit(&best, table, memory_order_relaxed);
 	}
 	return table;

@@ -8,6 +8,15 @@
 
 #include "core/shared/quant.h"
 
+/* What a processor may have beyond what all of its kind have. */
+enum simd_feature { SIMD_AVX2 = 1, SIMD_F16C = 2 };
+
+/* Those that this processor has, and the system lets us use. */
+uint32_t simd_features(void);
+
+/* The fastest table for a processor that has these features and no others. */
+const struct quant_ops *simd_best_of(uint32_t features);
+
 /* The fastest table that this processor can run. Chosen at the first call; from any thread. */
 const struct quant_ops *simd_best(void);
 

@@ -380,19 +380,32 @@ static void simd__all_begins_with_scalar_and_ends_with_best(void **state)
 }
 
 #ifdef __x86_64__
-static void simd__avx2_is_used_where_the_kernel_lists_it(void **state)
+static void simd__each_table_needs_all_of_its_features(void **state)
+{
+	(void)state;
+	assert_ptr_equal(simd_best_of(0), &quant_scalar);
+	assert_ptr_equal(simd_best_of(SIMD_AVX2), &quant_scalar);
+	assert_ptr_equal(simd_best_of(SIMD_F16C), &quant_scalar);
+	assert_string_equal(simd_best_of(SIMD_AVX2 | SIMD_F16C)->name, "avx2");
+}
+
+static void simd__features_are_those_that_the_kernel_lists(void **state)
 {
 	static char line[16384];
 	bool is_listed = false;
+	uint32_t features = 0;
 	FILE *file = fopen("/proc/cpuinfo", "r");
 	(void)state;
 
 	if (!file)
 		SKIP("no /proc/cpuinfo");
-	while (fgets(line, sizeof(line), file))
-		is_listed = is_listed || strstr(line, " avx2 ");
+	while (!is_listed && fgets(line, sizeof(line), file))
+		is_listed = !strncmp(line, "flags", 5);
 	fclose(file);
-	assert_string_equal(simd_best()->name, is_listed ? "avx2" : "scalar");
+	features |= strstr(line, " avx2 ") ? SIMD_AVX2 : 0;
+	features |= strstr(line, " f16c ") ? SIMD_F16C : 0;
+	assert_int_equal(simd_features(), features);
+	assert_ptr_equal(simd_best(), simd_best_of(features));
 }
 #endif
 
@@ -404,7 +417,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(simd__all_begins_with_scalar_and_ends_with_best),
 #ifdef __x86_64__
-		cmocka_unit_test(simd__avx2_is_used_where_the_kernel_lists_it),
+		cmocka_unit_test(simd__each_table_needs_all_of_its_features),
+		cmocka_unit_test(simd__features_are_those_that_the_kernel_lists),
 #endif
 		RANDOM(simd__exponent_is_the_scalar_one),
 		RANDOM(simd__exponent_looks_at_every_element),

@@ -8,6 +8,6 @@
 
 #include "core/shared/quant.h"
 
-extern const struct quant_ops simd_avx2; /* x86_64 with AVX2 */
+extern const struct quant_ops simd_avx2; /* x86_64 with AVX2 and F16C */
 
 #endif
