@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loops.h - the loops of struct quant_ops over vectors. A file that is built for one instruction set includes it once,
- * after it has said how long its vectors are (VECTOR_BYTES); it then defines what C has no operator for, as declared
- * below. Why the bits are those of quant.c, although most of it is computed in float:
+ * loops.h - the loops of struct quant_ops over vectors; loops_half.h has those of 16 bits. A file that is built for one
+ * instruction set includes both once, after it has said how long its vectors are (VECTOR_BYTES); it then defines what
+ * C has no operator for, as declared here and there. Why the bits are those of quant.c, although most of it is computed
+ * in float:
  *
  * pack: float * 2^shift is exact in float, unless it underflows, and then it is rounded to zero either way. Elements
  * up to the limit, the largest float whose product is not above the bound, need not be clamped. A chunk with a larger
@@ -23,7 +24,6 @@
 #ifndef SIMD_LOOPS_H
 #define SIMD_LOOPS_H
 
-#include "core/shared/quant_half.h"
 #include "core/shared/wire.h"
 #include "simd/tables.h"
 
@@ -55,9 +55,9 @@ LOOP_INLINE words larger(words a, words b);
 LOOP_INLINE uint32_t largest_of(words x);
 /* To nearest even; below 2^31 in magnitude. */
 LOOP_INLINE words rounded(floats x);
-/* Of HALF_STEP elements: exact; to nearest even; toward zero. (gcc's __builtin_convertvector does it twice.) */
+/* Of HALF_STEP elements: exact; two to nearest even; toward zero. (gcc's __builtin_convertvector does it twice.) */
 LOOP_INLINE doubles doubles_load(const int32_t *lane);
-LOOP_INLINE void doubles_round(float *dst, doubles x);
+LOOP_INLINE floats doubles_near(doubles first, doubles second);
 LOOP_INLINE void doubles_truncate(int32_t *dst, doubles x);
 
 LOOP_INLINE words words_load(const void *at)
@@ -211,11 +211,11 @@ static void unpack_by_power_of_two(float *restrict dst, const int32_t *restrict 
 	unpack_vector(dst + count - STEP, lane + count - STEP, down);
 }
 
-LOOP_INLINE void unpack_doubles(float *dst, const int32_t *lane, doubles down)
+LOOP_INLINE doubles averages(const int32_t *lane, doubles down)
 {
 	longs near = (longs)(doubles_load(lane) * down) + ROUND_HALF;
 
-	doubles_round(dst, (doubles)(near & ~(int64_t)ROUND_MASK));
+	return (doubles)(near & ~(int64_t)ROUND_MASK);
 }
 
 static void unpack_by_double(float *restrict dst, const int32_t *restrict lane, size_t count,
@@ -224,8 +224,9 @@ static void unpack_by_double(float *restrict dst, const int32_t *restrict lane, 
 	const doubles down = (doubles){ 0 } + factor;
 
 	for (size_t i = 0;; i = i + 2 * STEP <= count ? i + STEP : count - STEP) {
-		unpack_doubles(dst + i, lane + i, down);
-		unpack_doubles(dst + i + HALF_STEP, lane + i + HALF_STEP, down);
+		floats near = doubles_near(averages(lane + i, down),
+					   averages(lane + i + HALF_STEP, down));
+		words_store(dst + i, (words)near);
 		if (i + STEP == count)
 			return;
 	}
@@ -282,13 +283,5 @@ static void loop_unpack_i32(int32_t *restrict dst, const int32_t *restrict lane,
 	dst += count - HALF_STEP;
 	doubles_truncate(dst, doubles_load(lane + count - HALF_STEP) * inverse);
 }
-
-#define LOOP_TABLE(its_name)                                                                      \
-	{                                                                                         \
-		.name = (its_name), .exponent_f32 = loop_exponent_f32, .pack_f32 = loop_pack_f32, \
-		.unpack_f32 = loop_unpack_f32, .pack_i32 = loop_pack_i32,                         \
-		.unpack_i32 = loop_unpack_i32, .exponent_half = quant_half_exponent,              \
-		.pack_half = quant_half_pack, .unpack_half = quant_half_unpack,                   \
-	}
 
 #endif
