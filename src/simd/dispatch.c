@@ -13,12 +13,14 @@ static const struct quant_ops *const tables[] = {
 	&quant_scalar,
 #ifdef __x86_64__
 	&simd_avx2,
+	&simd_avx512,
 #endif
 };
 static const uint32_t needs[] = {
 	0,
 #ifdef __x86_64__
 	SIMD_AVX2 | SIMD_F16C,
+	SIMD_AVX2 | SIMD_F16C | SIMD_AVX512,
 #endif
 };
 _Static_assert(sizeof(tables) / sizeof(*tables) == sizeof(needs) / sizeof(*needs), "one each");
@@ -35,6 +37,9 @@ uint32_t simd_features(void)
 		features |= SIMD_AVX2;
 	if (__get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C) /* no name of clang's */
 		features |= SIMD_F16C;
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+		features |= SIMD_AVX512;
 #endif
 	return features;
 }

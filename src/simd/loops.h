@@ -39,6 +39,8 @@ enum {
 	MAGNITUDE_MASK = 0x7fffffff,
 	MAGNITUDE_FINITE_MAX = 0x7f7fffff,
 
+	AHEAD_BYTES = 1024, /* of DRAM: the processor looks not as far ahead by itself */
+
 	/* A double has 53 bits, of which 44 are to stay. */
 	ROUND_BITS = 9,
 	ROUND_HALF = 1 << (ROUND_BITS - 1),
@@ -165,6 +167,8 @@ LOOP_INLINE words pack_vectors(int32_t *restrict lane, const float *restrict src
 	size_t i = 0;
 
 	for (; i + 2 * STEP <= count; i += 2 * STEP) {
+		for (size_t line = 0; line < 2 * VECTOR_BYTES; line += 64)
+			__builtin_prefetch((const char *)(src + i) + AHEAD_BYTES + line);
 		even = larger(even, pack_vector(lane + i, src + i, up, is_far));
 		odd = larger(odd, pack_vector(lane + i + STEP, src + i + STEP, up, is_far));
 	}

@@ -9,7 +9,7 @@
 #include "core/shared/quant.h"
 
 /* What a processor may have beyond what all of its kind have. */
-enum simd_feature { SIMD_AVX2 = 1, SIMD_F16C = 2 };
+enum simd_feature { SIMD_AVX2 = 1, SIMD_F16C = 2, SIMD_AVX512 = 4 /* F, BW, DQ and VL */ };
 
 /* Those that this processor has, and the system lets us use. */
 uint32_t simd_features(void);

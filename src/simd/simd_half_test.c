@@ -53,8 +53,8 @@ static struct shape random_shape(const struct half *half, uint32_t together)
 			       .exponent = exponent };
 
 	of_float = exponent + (uint32_t)half->rebias;
-	if (random_below(8) == 0)
-		of_float = random_below(EXPONENT_MAX + 1);
+	if (random_below(6) == 0)
+		of_float = random_below(random_below(2) ? EXPONENT_MAX + 1 : 36);
 	if (random_below(4) == 0)
 		workers = 1 + random_below(together == 2 ? PAIR_WORKERS_MAX : WORKERS_MAX);
 	if (together == 2)
@@ -205,13 +205,13 @@ static void simd__pack_of_halves_gives_the_scalar_lanes(void **state)
 	for_shapes(check_pack);
 }
 
-/* Any, small ones, and such that they, or their quotients, are halfway between two floats of 8, 11 or 24 bits, or next
- * to that. */
+/* Any, small ones, and such that they, or their quotients, are halfway between two floats of 8, 11 or 24 bits, or of
+ * less as denormal ones have, or next to that. */
 static uint32_t random_sum(const struct shape *shape, uint32_t bits)
 {
 	static const uint32_t long_ones[] = { 9, 12, 25 };
-	uint32_t length = long_ones[random_below(3)], sum, most;
-	uint32_t by = random_below(2) ? shape->scale.workers : 1;
+	uint32_t length = random_below(2) ? long_ones[random_below(3)] : 2 + random_below(8);
+	uint32_t by = random_below(2) ? shape->scale.workers : 1, sum, most;
 
 	if (random_below(4) == 0)
 		return (uint32_t)rng_next(&rng) >> random_below(bits);

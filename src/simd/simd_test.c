@@ -11,7 +11,7 @@
 
 enum {
 	COUNT_MAX = 200,
-	OFFSET_MAX = 16, /* elements: two vectors of AVX2 */
+	OFFSET_MAX = 16, /* elements: a vector of AVX-512 */
 	ROOM = COUNT_MAX + 2 * OFFSET_MAX,
 	GUARD = 0x5a5a5a5a,
 };
@@ -387,6 +387,10 @@ static void simd__each_table_needs_all_of_its_features(void **state)
 	assert_ptr_equal(simd_best_of(SIMD_AVX2), &quant_scalar);
 	assert_ptr_equal(simd_best_of(SIMD_F16C), &quant_scalar);
 	assert_string_equal(simd_best_of(SIMD_AVX2 | SIMD_F16C)->name, "avx2");
+	assert_ptr_equal(simd_best_of(SIMD_AVX512), &quant_scalar);
+	assert_ptr_equal(simd_best_of(SIMD_AVX512 | SIMD_AVX2), &quant_scalar);
+	assert_ptr_equal(simd_best_of(SIMD_AVX512 | SIMD_F16C), &quant_scalar);
+	assert_string_equal(simd_best_of(SIMD_AVX512 | SIMD_AVX2 | SIMD_F16C)->name, "avx512");
 }
 
 static void simd__features_are_those_that_the_kernel_lists(void **state)
@@ -404,6 +408,9 @@ static void simd__features_are_those_that_the_kernel_lists(void **state)
 	fclose(file);
 	features |= strstr(line, " avx2 ") ? SIMD_AVX2 : 0;
 	features |= strstr(line, " f16c ") ? SIMD_F16C : 0;
+	if (strstr(line, " avx512f ") && strstr(line, " avx512bw ") && strstr(line, " avx512dq ") &&
+	    strstr(line, " avx512vl "))
+		features |= SIMD_AVX512;
 	assert_int_equal(simd_features(), features);
 	assert_ptr_equal(simd_best(), simd_best_of(features));
 }
