@@ -24,6 +24,7 @@
 #ifndef SIMD_LOOPS_H
 #define SIMD_LOOPS_H
 
+#include "core/shared/quant_long.h"
 #include "core/shared/wire.h"
 #include "simd/tables.h"
 
@@ -286,6 +287,18 @@ static void loop_unpack_i32(int32_t *restrict dst, const int32_t *restrict lane,
 		doubles_truncate(dst + i, doubles_load(lane + i) * inverse);
 	dst += count - HALF_STEP;
 	doubles_truncate(dst, doubles_load(lane + count - HALF_STEP) * inverse);
+}
+
+static void loop_pack_i64(int32_t *lane, const uint64_t *src, size_t count, uint32_t bits,
+			  bool is_signed)
+{
+	quant_long_pack(lane, src, count, bits, is_signed);
+}
+
+static uint64_t loop_unpack_i64(uint64_t *dst, const int32_t *lane, size_t count, uint32_t bits,
+				bool is_signed)
+{
+	return quant_long_unpack(dst, lane, count, bits, is_signed);
 }
 
 #endif

@@ -365,6 +365,61 @@ static void simd__unpack_of_int32_is_the_scalar_one(void **state)
 	for_shapes(check_unpack_i32);
 }
 
+enum { LONGS = 70, LONG_LANES = 3 * LONGS };
+
+/* Near the ends of the type, or the digits' ends, or with few bits. */
+static uint64_t random_long(uint32_t bits)
+{
+	uint64_t near = (uint64_t)1 << random_below(3) * bits;
+
+	switch (random_below(4)) {
+	case 0:
+		return rng_next(&rng);
+	case 1:
+		return (random_below(2) ? INT64_MAX : 0) + (uint64_t)random_below(3) - 1;
+	case 2:
+		return (random_below(2) ? near : 0 - near) + random_below(3) - 1;
+	default:
+		return (uint64_t)((int64_t)rng_next(&rng) >> random_below(64));
+	}
+}
+
+/* The sums of two such numbers: most do not leave the type, some do. */
+static void check_long(const struct quant_ops *ops, size_t count, size_t at, uint32_t bits,
+		       bool is_signed)
+{
+	static int32_t scalar[LONG_LANES + 2 * OFFSET_MAX], other[LONG_LANES + 2 * OFFSET_MAX];
+	static uint64_t src[LONGS + OFFSET_MAX], dst[LONGS + OFFSET_MAX], same[LONGS + OFFSET_MAX];
+	int32_t *sum = scalar + OFFSET_MAX;
+
+	for (size_t i = 0; i < LONGS + OFFSET_MAX; i++)
+		src[i] = random_long(bits);
+	for (size_t i = 0; i < LONG_LANES + 2 * OFFSET_MAX; i++)
+		scalar[i] = other[i] = GUARD;
+	memset(dst, 1, sizeof(dst));
+	memset(same, 1, sizeof(same));
+	quant_scalar.pack_i64(sum, src + at, count, bits, is_signed);
+	ops->pack_i64(other + OFFSET_MAX, src + at, count, bits, is_signed);
+	assert_memory_equal(scalar, other, sizeof(scalar));
+	for (size_t i = 0; i < 3 * count; i++)
+		sum[i] += other[OFFSET_MAX + (i + 3 * at) % (3 * count)];
+	assert_int_equal(ops->unpack_i64(same + at, sum, count, bits, is_signed),
+			 quant_scalar.unpack_i64(dst + at, sum, count, bits, is_signed));
+	assert_memory_equal(dst, same, sizeof(dst));
+}
+
+static void simd__digits_of_64_bits_are_the_scalar_ones(void **state)
+{
+	size_t table_count;
+	const struct quant_ops *const *tables = simd_all(&table_count);
+	(void)state;
+
+	for (size_t i = 0; i < 4000; i++)
+		for (size_t t = 1; t < table_count; t++)
+			check_long(tables[t], i % (LONGS + 1), random_below(OFFSET_MAX),
+				   22 + random_below(9), random_below(2));
+}
+
 static void simd__all_begins_with_scalar_and_ends_with_best(void **state)
 {
 	size_t count = 0;
@@ -436,6 +491,7 @@ int main(int argc, char **argv)
 		RANDOM(simd__average_is_the_scalar_one_for_all_workers),
 		RANDOM(simd__pack_of_int32_copies_and_flags_like_the_scalar),
 		RANDOM(simd__unpack_of_int32_is_the_scalar_one),
+		RANDOM(simd__digits_of_64_bits_are_the_scalar_ones),
 	};
 	return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
 }

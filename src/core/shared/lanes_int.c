@@ -167,6 +167,10 @@ static uint8_t int64_pack(const struct lanes *lanes, int32_t *lane, const void *
 	const uint64_t *from = source;
 
 	(void)exponent;
+	if (each == 3) {
+		lanes->quant->pack_i64(lane, from, count, bits, lanes->type == LANES_INT64);
+		return 0;
+	}
 	for (uint32_t i = 0; i < count; i++, lane += each) {
 		bool is_negative = lanes->type == LANES_INT64 && from[i] >> 63;
 		uint64_t rest = is_negative ? 0 - from[i] : from[i];
@@ -186,30 +190,6 @@ static uint64_t most_of(enum lanes_type type, bool is_negative)
 	return (uint64_t)INT64_MAX + is_negative;
 }
 
-/* Three digits, of 22 bits or more, without wide.h's long numbers. */
-static uint64_t int64_unpack_3(const struct lanes *lanes, uint64_t *to, const int32_t *lane,
-			       uint32_t count)
-{
-	uint32_t bits = lanes->wide.bits, mask = (1u << bits) - 1;
-	bool is_signed = lanes->type == LANES_INT64;
-	int64_t most = (int64_t)1 << (64 - is_signed - 2 * bits), least = is_signed ? -most : 0;
-	uint64_t highest = most_of(lanes->type, false),
-		 lowest = is_signed ? (uint64_t)INT64_MIN : 0;
-	uint64_t saturated = 0;
-
-	for (uint32_t i = 0; i < count; i++, lane += 3) {
-		int64_t middle = lane[1] + (int64_t)(lane[0] >> bits);
-		int64_t top = lane[2] + (middle >> bits);
-		uint64_t sum = (uint64_t)top << 2 * bits | ((uint64_t)middle & mask) << bits |
-			       ((uint32_t)lane[0] & mask);
-
-		saturated += top >= most || top < least;
-		sum = top >= most ? highest : sum;
-		to[i] = top < least ? lowest : sum;
-	}
-	return saturated;
-}
-
 static uint64_t int64_unpack(const struct lanes *lanes, void *destination, const int32_t *lane,
 			     uint32_t count, uint32_t exponent, bool is_raw)
 {
@@ -219,7 +199,8 @@ static uint64_t int64_unpack(const struct lanes *lanes, void *destination, const
 	(void)exponent;
 	(void)is_raw;
 	if (lanes->wide.lanes == 3 && !lanes->is_avg)
-		return int64_unpack_3(lanes, to, lane, count);
+		return lanes->quant->unpack_i64(to, lane, count, lanes->wide.bits,
+						lanes->type == LANES_INT64);
 	for (uint32_t i = 0; i < count; i++, lane += lanes->wide.lanes) {
 		uint64_t most, high = 0;
 

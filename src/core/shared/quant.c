@@ -18,6 +18,7 @@
 #include "core/shared/quant.h"
 
 #include "core/shared/quant_half.h"
+#include "core/shared/quant_long.h"
 #include "core/shared/quant_parts.h"
 #include "core/shared/wire.h"
 
@@ -141,6 +142,18 @@ static void scalar_unpack_i32(int32_t *restrict dst, const int32_t *restrict lan
 	}
 }
 
+static void scalar_pack_i64(int32_t *lane, const uint64_t *src, size_t count, uint32_t bits,
+			    bool is_signed)
+{
+	quant_long_pack(lane, src, count, bits, is_signed);
+}
+
+static uint64_t scalar_unpack_i64(uint64_t *dst, const int32_t *lane, size_t count, uint32_t bits,
+				  bool is_signed)
+{
+	return quant_long_unpack(dst, lane, count, bits, is_signed);
+}
+
 const struct quant_ops quant_scalar = {
 	.name = "scalar",
 	.exponent_f32 = scalar_exponent_f32,
@@ -148,6 +161,8 @@ const struct quant_ops quant_scalar = {
 	.unpack_f32 = scalar_unpack_f32,
 	.pack_i32 = scalar_pack_i32,
 	.unpack_i32 = scalar_unpack_i32,
+	.pack_i64 = scalar_pack_i64,
+	.unpack_i64 = scalar_unpack_i64,
 	.exponent_half = quant_half_exponent,
 	.pack_half = quant_half_pack,
 	.unpack_half = quant_half_unpack,

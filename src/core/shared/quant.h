@@ -59,7 +59,15 @@ struct quant_ops {
 	void (*unpack_i32)(int32_t *dst, const int32_t *lane, size_t count, uint32_t workers,
 			   bool is_avg);
 
-	/* The same for float16 and bfloat16, scale->together in a lane, and for float32, two in a lane. The
+	/* 64 bits as three digits of 22 to 30 bits, which have the sign of the number (R-NUM-10). */
+	void (*pack_i64)(int32_t *lane, const uint64_t *src, size_t count, uint32_t bits,
+			 bool is_signed);
+
+	/* Sums of these. Returns how many have left the type, and are saturated. */
+	uint64_t (*unpack_i64)(uint64_t *dst, const int32_t *lane, size_t count, uint32_t bits,
+			       bool is_signed);
+
+	/* What is said of float32, for float16 and bfloat16, scale->together in a lane, and for float32, two in a lane. The
 	 * exponent is that of a float32; float32's own is exponent_f32. The result is rounded once to the type. A
 	 * lane that is half full has 0 as its second sum. */
 	uint32_t (*exponent_half)(const uint16_t *src, size_t count, enum quant_half type);
