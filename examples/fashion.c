@@ -48,7 +48,7 @@ static const int width[LAYERS + 1] = { PIXELS, 256, 128, CLASSES };
 #endif
 
 static struct settings {
-	const char *data;
+	const char *data, *gradients;
 	int epochs, batch;
 	float rate;
 	uint64_t seed;
@@ -333,11 +333,55 @@ FAST static void descend(struct layer *layer, float rate)
 
 /* ---- training ---- */
 
+static FILE *file_open(const char *path, const char *mode)
+{
+	FILE *file = fopen(path, mode);
+
+	if (!file)
+		die(path, strerror(errno));
+	return file;
+}
+
+/* Where the tensors of recorded gradients end, in the order of the way back. */
+static void record_tensors(void)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/fashion_tensors.csv", settings.gradients);
+	file = file_open(path, "w");
+	fprintf(file, "index,layer_name,shape,elements\n");
+	for (int l = LAYERS - 1, i = 0; l >= 0; l--, i += 2)
+		fprintf(file, "%d,layer%d.weight,%dx%d,%d\n%d,layer%d.bias,%d,%d\n", i, l + 1,
+			width[l], width[l + 1], width[l] * width[l + 1], i + 1, l + 1, width[l + 1],
+			width[l + 1]);
+	if (fclose(file))
+		die(path, strerror(errno));
+}
+
+/* What this rank brings to a sum, for bench/numbers: its part of the gradients of steps 0, 10, 100 and 1,000. */
+static void record(const struct layer *layer, int step, bool is_first)
+{
+	char path[4096];
+	FILE *file;
+
+	if (!settings.gradients || (step && step != 10 && step != 100 && step != 1000))
+		return;
+	if (!rank && !step && is_first)
+		record_tensors();
+	snprintf(path, sizeof(path), "%s/fashion_s%d_w%u.f32", settings.gradients, step, rank);
+	file = file_open(path, is_first ? "wb" : "ab");
+	if (fwrite(layer->gradient, sizeof(float), layer->count, file) != layer->count ||
+	    fclose(file))
+		die(path, "cannot be written");
+}
+
 /* One batch: its loss (this rank's share), and in *waited the seconds spent waiting for the others. The
  * last layer's gradients travel while those of the layers before it are computed. */
 static double step(struct network *network, const struct images *images, const uint32_t *order,
 		   int batch, float rate, double *waited)
 {
+	static int number;
 	struct tally_work *work[LAYERS] = { NULL };
 	int begin = (int)((int64_t)batch * rank / ranks);
 	int samples = (int)((int64_t)batch * (rank + 1) / ranks) - begin;
@@ -349,6 +393,7 @@ static double step(struct network *network, const struct images *images, const u
 		struct layer *layer = &network->layer[l];
 
 		backward(network, l, samples);
+		record(layer, number, l == LAYERS - 1);
 		check(tally_iallreduce(layer->gradient, layer->gradient, layer->count,
 				       TALLY_FLOAT32, TALLY_SUM, comm, NULL, &work[l]),
 		      "gradients");
@@ -360,6 +405,7 @@ static double step(struct network *network, const struct images *images, const u
 		*waited += now() - begin_wait;
 		descend(&network->layer[l], rate);
 	}
+	number++;
 	return sum;
 }
 
@@ -540,6 +586,7 @@ static const char help[] =
 	"  --epochs N    (8)       --batch N   images per step, over all ranks (256)\n"
 	"  --lr RATE     (0.1, falling to 0)   --seed S    of parameters and order (1)\n"
 	"  --data DIR    (/usr/share/datasets/fashion-mnist)\n"
+	"  --gradients DIR   record some steps' gradients there, for bench/numbers\n"
 	"  --json        one object a line     --help\n"
 	"\n"
 	"allreduce: the share of the time that is spent waiting for gradients. sent/rank: bytes "
@@ -578,6 +625,7 @@ static void parse(int argc, char **argv)
 		{ "lr", required_argument, NULL, 'r' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "data", required_argument, NULL, 'd' },
+		{ "gradients", required_argument, NULL, 'g' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -599,6 +647,8 @@ static void parse(int argc, char **argv)
 			settings.rate = rate_of(optarg);
 		else if (option == 'd')
 			settings.data = optarg;
+		else if (option == 'g')
+			settings.gradients = optarg;
 		else if (option == 'j')
 			settings.is_json = true;
 		else
