@@ -180,7 +180,7 @@ static bool allocate(struct endpoint *endpoint, bool is_latency)
 	endpoint->done = calloc(endpoint->ops_count, sizeof(*endpoint->done));
 	endpoint->header_bytes = calloc(ENDPOINT_HEADERS, WIRE_HEADER_BYTES);
 	endpoint->hello_bytes = calloc(1, wire_bytes(WIRE_LANES_MAX));
-	endpoint->scratch = calloc(WIRE_LANES_MAX, sizeof(*endpoint->scratch));
+	endpoint->scratch = calloc(ENDPOINT_ELEMENTS_MAX, sizeof(*endpoint->scratch));
 	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
 		endpoint->op_states[i] = calloc(endpoint->ops_max, sizeof(*endpoint->op_states[i]));
 		if (!endpoint->op_states[i])

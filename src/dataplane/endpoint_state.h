@@ -10,6 +10,8 @@ enum {
 	ENDPOINT_SEND_FRAMES = 32, /* frames handed to the link in one call */
 	ENDPOINT_HEADERS = ENDPOINT_SEND_FRAMES * LINK_FRAME_PACKETS_MAX,
 	ENDPOINT_WELCOMES = 64,
+	ENDPOINT_ELEMENTS_MAX =
+		2 * WIRE_LANES_MAX, /* of 32 bits, in a packet: as halves (R-NUM-15) */
 };
 
 /* A queue of slots that are to be sent; holds each slot at most once. */
@@ -65,7 +67,7 @@ struct endpoint {
 	uint8_t *header_bytes; /* packets without lanes: ENDPOINT_SEND_FRAMES * 64 headers */
 	uint32_t header_used;
 	uint8_t *hello_bytes;
-	int32_t *scratch; /* a chunk that straddles buffers: WIRE_LANES_MAX elements */
+	int32_t *scratch; /* a chunk that straddles buffers: ENDPOINT_ELEMENTS_MAX */
 	struct worker_op_state *op_states[MAP_STREAMS];
 };
 

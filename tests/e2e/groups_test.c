@@ -313,12 +313,55 @@ static void groups__another_split_is_a_mismatch(void **state)
 	}
 }
 
+/* ---- as halves ---- */
+
+enum { HALF_BUFFERS = 40, HALF_COUNT = 5000 };
+
+/* A packet has twice as many elements as lanes, and lies in several buffers. */
+static void halves_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_buffer buffers[HALF_BUFFERS];
+	struct tally_work *work;
+
+	for (int i = 0; i < HALF_BUFFERS; i++) {
+		float *x = calloc(HALF_COUNT, sizeof(*x));
+
+		CHECK(x);
+		for (int j = 0; j < HALF_COUNT; j++)
+			x[j] = (float)(i + 1);
+		buffers[i] = (struct tally_buffer){ x, x, HALF_COUNT };
+	}
+	options.flags = TALLY_OP_HALF;
+	CHECK(tally_iallreduce_multi(buffers, HALF_BUFFERS, TALLY_FLOAT32, TALLY_SUM, comm,
+				     &options, &work) == TALLY_OK);
+	CHECK(tally_wait(&work, -1) == TALLY_OK);
+	for (int i = 0; i < HALF_BUFFERS; i++) {
+		float *x = buffers[i].recv;
+
+		for (int j = 0; j < HALF_COUNT; j++)
+			CHECK(x[j] == (float)(2 * (i + 1)));
+		free(x);
+	}
+	ranks_leave(comm);
+}
+
+static void groups__of_halves_fit_the_largest_packets(void **state)
+{
+	struct ranks ranks = { .size = 2, .lanes_max = 16368, .body = halves_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups__give_the_bits_and_the_packets_of_one_vector),
 		cmocka_unit_test(groups__fuse_only_what_is_alike),
 		cmocka_unit_test(groups__another_split_is_a_mismatch),
+		cmocka_unit_test(groups__of_halves_fit_the_largest_packets),
 	};
 
 	if (ranks_lack_family())
