@@ -318,11 +318,16 @@ struct tally_op_options {
 	/* A caller whose struct ends here keeps working, too. */
 	tally_reduce_fn reduce; /* with TALLY_USER alone */
 	void *reduce_ctx;
+	/* Error feedback, for sums and averages of float32 by an allreduce; NULL: none. residual[i] becomes what was lost of
+	 * this rank's i-th element on its way into the sum, 0 of what is not finite: add it to the element of the next sum, and
+	 * it is not lost. As long as all buffers together, aligned, apart from them, and lent as they are. Ranks need not
+	 * agree. Not in a group. */
+	float *residual;
 };
 #define TALLY_OP_OPTIONS_INIT                                                                     \
 	{                                                                                         \
 		sizeof(struct tally_op_options), NULL, TALLY_STREAM_AUTO, 0, 0, NULL, NULL, NULL, \
-			NULL                                                                      \
+			NULL, NULL                                                                \
 	}
 
 /* A deadline that passes ends the operation, and the communicator, on ALL ranks with TALLY_ERR_TIMEOUT. The

@@ -67,6 +67,8 @@ struct endpoint_op {
 	 * any rank. May be NULL. */
 	bool *is_out_of_range;
 	uint64_t *first_ns; /* NULL, or lent: when its first packet was built */
+	/* NULL, or lent, of sums of float32: becomes what the lanes do not say of each element; of Inf and NaN 0. */
+	float *rest;
 };
 
 enum endpoint_fault {

@@ -6,6 +6,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "dataplane/endpoint_state.h"
@@ -83,6 +84,18 @@ static uint32_t look(const struct endpoint *endpoint, const struct worker_action
 				    actions->ahead.elements);
 }
 
+/* What these lanes do not say of their elements. */
+static void rest_store(const struct lanes *lanes, float *rest, const int32_t *lane,
+		       const float *source, uint32_t count, uint32_t scale)
+{
+	struct lanes own = *lanes;
+
+	own.is_avg = false;
+	own.way->unpack(&own, rest, lane, count, scale, false);
+	for (uint32_t i = 0; i < count; i++)
+		rest[i] = isfinite(source[i]) ? source[i] - rest[i] : 0;
+}
+
 /* Fills the lanes of a DATA or DETAIL round; returns the sticky flags. */
 static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions *actions,
 		    int32_t *lane)
@@ -90,12 +103,19 @@ static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions
 	const struct lanes *lanes = endpoint_numbers(endpoint, actions->chunk.cookie);
 	const void *source = source_of(endpoint, &actions->chunk);
 	uint32_t elements = actions->chunk.elements, filled = map_lanes(lanes->shape, elements);
+	float *rest = op_of(endpoint, actions->chunk.cookie)->rest;
+	uint8_t flags;
 
 	memset(lane + filled, 0, (actions->header.lanes - filled) * sizeof(*lane));
-	if (wire_round_of(actions->header.flags) == WIRE_DATA)
-		return lanes->way->pack(lanes, lane, source, elements, actions->build_scale);
-	lanes->way->detail(lanes, lane, source, elements);
-	return 0;
+	if (wire_round_of(actions->header.flags) != WIRE_DATA) {
+		lanes->way->detail(lanes, lane, source, elements);
+		return 0;
+	}
+	flags = lanes->way->pack(lanes, lane, source, elements, actions->build_scale);
+	if (rest)
+		rest_store(lanes, rest + actions->chunk.first, lane, source, elements,
+			   actions->build_scale);
+	return flags;
 }
 
 static void build(struct endpoint *endpoint, uint32_t shard, const struct worker_actions *actions)

@@ -61,6 +61,7 @@ struct tally_work {
 	struct lent *lents; /* two of each: source, destination; or `lent` */
 	struct endpoint_segment segment;
 	struct lent lent[2];
+	float *residual; /* NULL, or as tally_op_options has it */
 	/* R-WK-13: where `parts` parts end, of which this rank has `mine`; NULL, &end, or allocated. */
 	uint64_t *ends;
 	uint64_t end;

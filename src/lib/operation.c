@@ -153,6 +153,48 @@ static int buffers_check(const struct report_who *who, const struct request *req
 	return TALLY_OK;
 }
 
+/* Do a buffer's side and `count` float32 at `residual` overlap? */
+static bool meets(const void *side, const struct tally_buffer *buffer, const float *residual,
+		  uint64_t count)
+{
+	uintptr_t first = (uintptr_t)side, rest = (uintptr_t)residual;
+
+	return first < rest + count * sizeof(float) && rest < first + buffer->count * sizeof(float);
+}
+
+static int residual_check(const struct report_who *who, const struct request *request)
+{
+	const float *residual = request->options->residual;
+	uint64_t count = 0;
+	bool overlapping = false;
+
+	if (!residual)
+		return TALLY_OK;
+	if (request->kind != CONTROL_OP_ALLREDUCE || request->dtype != TALLY_FLOAT32 ||
+	    (request->op != TALLY_SUM && request->op != TALLY_AVG))
+		return report_error(who, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->residual is for sum and avg of float32 by an "
+				    "allreduce",
+				    request->call);
+	if (group_is_open())
+		return report_error(who, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->residual in a group: give the buffers to "
+				    "tally_iallreduce_multi",
+				    request->call);
+	for (size_t i = 0; i < request->n; i++)
+		count += request->buffers[i].count;
+	for (size_t i = 0; i < request->n; i++)
+		overlapping =
+			overlapping ||
+			meets(request->buffers[i].send, &request->buffers[i], residual, count) ||
+			meets(request->buffers[i].recv, &request->buffers[i], residual, count);
+	if (overlapping || (uintptr_t)residual % sizeof(float))
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: options->residual %p %s",
+				    request->call, (const void *)residual,
+				    overlapping ? "overlaps a buffer" : "is not aligned");
+	return TALLY_OK;
+}
+
 static int options_check(const struct report_who *who, const struct request *request)
 {
 	const struct tally_op_options *options = request->options;
@@ -200,7 +242,7 @@ static int options_check(const struct report_who *who, const struct request *req
 				    "float32",
 				    request->call, report_ops[request->op],
 				    report_dtypes[request->dtype]);
-	return TALLY_OK;
+	return residual_check(who, request);
 }
 
 int operation_check(struct tally_comm *comm, const struct request *request)
@@ -297,6 +339,7 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 		return NULL;
 	}
 	work->stream = options ? options->stream : TALLY_STREAM_AUTO;
+	work->residual = options ? options->residual : NULL;
 	work->deadline_ms = options && options->deadline_ms ? options->deadline_ms
 							    : comm->boot.deadline_ms;
 	if (options && options->name)

@@ -190,6 +190,7 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.ends = way.ends,
 		.parts = way.parts,
 		.mine = way.mine,
+		.rest = work->residual,
 		.type = way.type,
 		.op = way.op,
 		.form = (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
