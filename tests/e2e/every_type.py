@@ -45,7 +45,8 @@ class Stats(ctypes.Structure):
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("stream", ctypes.c_int),
                 ("deadline_ms", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("counts", ctypes.c_void_p),
-                ("displs", ctypes.c_void_p), ("reduce", ctypes.c_void_p), ("reduce_ctx", ctypes.c_void_p)]
+                ("displs", ctypes.c_void_p), ("reduce", ctypes.c_void_p), ("reduce_ctx", ctypes.c_void_p),
+                ("residual", ctypes.c_void_p)]
 
 
 class CommOptions(ctypes.Structure):
@@ -189,7 +190,8 @@ def rank_main(library, job, rank, size, out):
 
 def is_gathered(dtype, op):
     """Lanes cannot do it: each rank works it out by itself."""
-    return op in BITS or op in (ways.PROD, MINLOC, MAXLOC, USER) or dtype == BOOL or (op in (ways.MIN, ways.MAX) and ways.size_of(dtype) == 8)
+    return (op in BITS or op in (ways.PROD, MINLOC, MAXLOC, USER) or dtype == BOOL or
+            (op in (ways.MIN, ways.MAX) and ways.size_of(dtype) == 8))
 
 
 def whole(dtype, op, column):
