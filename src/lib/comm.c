@@ -289,7 +289,7 @@ static bool is_idle(struct tally_comm *comm, void *arg)
 {
 	(void)arg;
 	return atomic_load(&comm->error) ||
-	       (!comm->outstanding.first && !comm->calling.first && !comm->folding);
+	       (!comm->outstanding.first && !comm->calling.first && !comm->folding.first);
 }
 
 static bool has_left(struct tally_comm *comm, void *arg)

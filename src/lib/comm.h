@@ -140,7 +140,7 @@ struct tally_comm {
 	struct blocked *blocked;
 	struct work_list outstanding; /* oldest number first */
 	struct work_list calling;     /* all is there; what is due is done without the lock */
-	uint32_t folding;             /* works that were taken from there, and are worked out */
+	struct work_list folding;     /* taken from there, and worked out by some thread */
 	struct work_list complete;    /* nobody has looked yet */
 	struct tally_work *free_works;
 	uint32_t interrupted_count; /* works whose blocking calls were interrupted */

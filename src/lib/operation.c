@@ -624,6 +624,10 @@ static struct tally_work *interrupted_find(const struct tally_comm *comm)
 
 	if (comm->interrupted_count)
 		work = interrupted_in(&comm->outstanding);
+	if (!work && comm->interrupted_count) /* all is there, and it is not worked out yet */
+		work = interrupted_in(&comm->calling);
+	if (!work && comm->interrupted_count)
+		work = interrupted_in(&comm->folding);
 	if (!work && comm->interrupted_count)
 		work = interrupted_in(&comm->complete);
 	return work;

@@ -12,6 +12,7 @@
 
 #include "core/job/control.h"
 #include "lib/comm.h"
+#include "lib/fold.h"
 #include "lib/operation.h"
 #include "lib/present.h"
 #include "lib/seats_fixture.h"
@@ -340,6 +341,118 @@ static void interrupted__nothing_and_barriers_are_calls_too(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* ---- ... and that are worked out meanwhile, by the background thread ---- */
+
+static struct hold {
+	atomic_bool has_begun, may_end;
+} hold;
+
+static void reduce_add(const void *in, void *inout, size_t count, int dtype, void *ctx)
+{
+	const int32_t *a = in;
+	int32_t *sum = inout;
+
+	(void)dtype;
+	for (size_t i = 0; i < count; i++)
+		sum[i] += a[i];
+	if (!ctx)
+		return;
+	atomic_store(&hold.has_begun, true);
+	while (!atomic_load(&hold.may_end))
+		usleep(1000);
+}
+
+/* The other rank's, from its call to its end. */
+static void come(struct tally_comm *comm, int32_t *x, int op)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work;
+
+	options.reduce = op == TALLY_USER ? reduce_add : NULL;
+	assert_int_equal(tally_iallreduce(x, x, COUNT, TALLY_INT32, op, comm, &options, &work),
+			 TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+}
+
+static void wait_for_hold(void)
+{
+	while (!atomic_load(&hold.has_begun))
+		usleep(1000);
+}
+
+static void interrupted__call_goes_on_while_it_is_worked_out(void **state)
+{
+	int32_t x[COUNT] = { 1, -2, 3 }, y[COUNT] = { 0 }, z[COUNT] = { 10, 20, -30 };
+	static const char first[] = "0, allreduce of 3 int32, prod";
+	struct seat seats[2] = { 0 };
+	struct tally_comm *comm;
+
+	(void)state;
+	hold = (struct hold){ 0 };
+	seats_open(seats, 2);
+	comm = seats[0].comm;
+	interrupt(comm, true);
+	assert_int_equal(tally_allreduce(x, y, COUNT, TALLY_INT32, TALLY_PROD, comm),
+			 TALLY_INTERRUPTED);
+	comm_lock(comm); /* only so does it take as long as this test likes */
+	comm->outstanding.first->fold->op =
+		(struct fold_op){ TALLY_INT32, TALLY_USER, reduce_add, &hold };
+	comm_unlock(comm);
+	come(seats[1].comm, z, TALLY_PROD);
+	wait_for_hold();
+	assert_null(comm->outstanding.first);
+	refused_as_another(tally_barrier(comm), first);
+	assert_int_equal(tally_allreduce(x, y, COUNT, TALLY_INT32, TALLY_PROD, comm),
+			 TALLY_INTERRUPTED);
+	interrupt(comm, false);
+	atomic_store(&hold.may_end, true);
+	assert_int_equal(tally_allreduce(x, y, COUNT, TALLY_INT32, TALLY_PROD, comm), TALLY_OK);
+	assert_true(y[0] == 11 && y[1] == 18 && y[2] == -27);
+	assert_int_equal(comm->next_number, 1);
+	seats_do(seats, 2, seat_leave);
+}
+
+static void interrupted__call_goes_on_behind_another_that_is_worked_out(void **state)
+{
+	int32_t x[COUNT] = { 1, -2, 3 }, y[2][COUNT] = { { 0 } };
+	int32_t z[2][COUNT] = { { 10, 20, -30 }, { 10, 20, -30 } };
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct seat seats[2] = { 0 };
+	struct tally_comm *comm;
+	struct tally_work *work;
+
+	(void)state;
+	hold = (struct hold){ 0 };
+	seats_open(seats, 2);
+	comm = seats[0].comm;
+	options.reduce = reduce_add;
+	options.reduce_ctx = &hold;
+	assert_int_equal(tally_iallreduce(x, y[0], COUNT, TALLY_INT32, TALLY_USER, comm, &options,
+					  &work),
+			 TALLY_OK);
+	come(seats[1].comm, z[0], TALLY_USER);
+	wait_for_hold();
+	interrupt(comm, true);
+	assert_int_equal(tally_allreduce(x, y[1], COUNT, TALLY_INT32, TALLY_PROD, comm),
+			 TALLY_INTERRUPTED);
+	interrupt(comm, false);
+	come(seats[1].comm, z[1], TALLY_PROD);
+	for (bool is_there = false; !is_there;) {
+		comm_lock(comm);
+		progress_drive(comm);
+		is_there = comm->calling.first;
+		comm_unlock(comm);
+	}
+	refused_as_another(tally_barrier(comm), "1, allreduce of 3 int32, prod");
+	assert_int_equal(tally_allreduce(x, y[1], COUNT, TALLY_INT32, TALLY_PROD, comm), TALLY_OK);
+	assert_true(y[1][0] == 10 && y[1][1] == -40 && y[1][2] == -90);
+	atomic_store(&hold.may_end, true);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_true(y[0][0] == 11 && y[0][1] == 18 && y[0][2] == -27);
+	assert_int_equal(comm->next_number, 2);
+	seats_do(seats, 2, seat_leave);
+}
+
 static int32_t others[2] = { 5, -6 };
 
 static void *other_thread_main(void *arg)
@@ -501,6 +614,8 @@ int main(void)
 		cmocka_unit_test(lent__buffers_are_free_when_the_operation_is_complete),
 		cmocka_unit_test(interrupted__call_goes_on_with_the_same_arguments_and_no_others),
 		cmocka_unit_test(interrupted__nothing_and_barriers_are_calls_too),
+		cmocka_unit_test(interrupted__call_goes_on_while_it_is_worked_out),
+		cmocka_unit_test(interrupted__call_goes_on_behind_another_that_is_worked_out),
 		cmocka_unit_test(interrupted__call_is_one_threads),
 		cmocka_unit_test(name__is_said_in_one_line_of_whole_characters),
 		cmocka_unit_test(may_wait__counts_the_thread_that_asks),

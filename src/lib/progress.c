@@ -199,7 +199,7 @@ static void fold(struct tally_comm *comm, struct tally_work *work)
 {
 	unsigned group = group_suspend();
 
-	comm->folding++;
+	work_append(&comm->folding, work);
 	comm_unlock(comm);
 	present_inside(1);
 	fold_run(work->fold, work->segments, work->segments_count);
@@ -210,7 +210,7 @@ static void fold(struct tally_comm *comm, struct tally_work *work)
 		return;
 	}
 	comm_lock(comm);
-	comm->folding--;
+	work_remove(&comm->folding, work);
 	work_folded(comm, work);
 }
 
