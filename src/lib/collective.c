@@ -108,14 +108,15 @@ static int counts_check(const struct tally_comm *comm, const struct request *req
 {
 	const uint64_t most = (uint64_t)1 << COLLECTIVE_COUNT_BITS;
 	uint32_t size = comm->who.size, number = counts_number(comm, request);
-	uint64_t sum = request->buffers[0].count, begin = 0;
+	uint32_t begins = displs_of(request) ? displs_number(comm, request) : 0;
+	uint64_t sum = request->buffers[0].count;
 	bool has_counts = counts_of(request);
 
-	for (uint32_t i = 0; i < (has_counts ? number : 1); i++) {
-		uint64_t count = count_of(request, i);
+	/* An alltoall of one rank has one count, and two displacements. */
+	for (uint32_t i = 0; i < (has_counts ? number : 1) || i < begins; i++) {
+		uint64_t count = i < number ? count_of(request, i) : 0;
+		uint64_t begin = i < begins ? begin_of(request, i, 0) : 0;
 
-		if (displs_of(request) && i < displs_number(comm, request))
-			begin = begin_of(request, i, 0);
 		if (count > most || begin > most)
 			return report_error(
 				&comm->who, TALLY_ERR_ARGUMENT,

@@ -91,6 +91,29 @@ static int gather_of(const size_t *counts, const size_t *displs, size_t count, u
 	return tally_iallgather(in, out, count, TALLY_INT32, comm, &options, &work);
 }
 
+/* It would wrap round to just below recv. */
+static void collective__of_one_rank_refuses_both_far_places(void **state)
+{
+	const size_t counts[] = { 4 }, far = ((size_t)1 << 62) - 1;
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct seat seat = { 0 };
+	struct tally_work *work;
+
+	(void)state;
+	seats_open(&seat, 1);
+	options.counts = counts;
+	for (int side = 0; side < 2; side++) {
+		const size_t displs[] = { side ? 0 : far, side ? far : 0 };
+
+		options.displs = displs;
+		refused(tally_ialltoall(in + 1, out + 1, 4, TALLY_INT32, seat.comm, &options,
+					&work),
+			TALLY_ERR_ARGUMENT, "the count or displacement of rank 0 is above 2^45");
+	}
+	assert_int_equal(seat.comm->next_number, 0);
+	seats_do(&seat, 1, seat_leave);
+}
+
 static void collective__refuses_parts_that_do_not_fit(void **state)
 {
 	static const size_t counts[] = { 3, 5 }, displs[] = { 2, 0 },
@@ -394,6 +417,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collective__refuses_what_is_wrong_and_goes_on),
+		cmocka_unit_test(collective__of_one_rank_refuses_both_far_places),
 		cmocka_unit_test(collective__refuses_parts_that_do_not_fit),
 		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
 		cmocka_unit_test(collective__brings_parts_that_lie_side_by_side),
