@@ -35,6 +35,22 @@ struct picture {
 	uint32_t ops_count;
 };
 
+static void works_take(struct picture *picture, const struct work_list *list)
+{
+	for (struct tally_work *work = list->first; work; work = work->next) {
+		int state = atomic_load(&work->state);
+
+		if (state == WORK_CALLING && !work->fold)
+			continue; /* only its on_done is due */
+		picture->outstanding++;
+		if (picture->ops_count == OUTSTANDING_MAX)
+			continue;
+		picture->ops[picture->ops_count].op = work->op;
+		picture->ops[picture->ops_count].submitted_ns = work->submitted_ns;
+		picture->ops[picture->ops_count++].is_sent = state != WORK_WAITING;
+	}
+}
+
 static bool picture_take(struct tally_comm *comm, struct picture *picture)
 {
 	*picture = (struct picture){ 0 };
@@ -56,15 +72,9 @@ static bool picture_take(struct tally_comm *comm, struct picture *picture)
 		picture->life = comm->life;
 		memcpy(picture->members, comm->members, comm->who.size * sizeof(*picture->members));
 	}
-	for (struct tally_work *work = comm->outstanding.first; work; work = work->next) {
-		picture->outstanding++;
-		if (picture->ops_count == OUTSTANDING_MAX)
-			continue;
-		picture->ops[picture->ops_count].op = work->op;
-		picture->ops[picture->ops_count].submitted_ns = work->submitted_ns;
-		picture->ops[picture->ops_count++].is_sent = atomic_load(&work->state) ==
-							     WORK_SUBMITTED;
-	}
+	works_take(picture, &comm->folding);
+	works_take(picture, &comm->calling);
+	works_take(picture, &comm->outstanding);
 	comm_unlock(comm);
 	return true;
 }

@@ -239,6 +239,63 @@ static void dump__says_what_is_on_its_way_and_who_is_missing(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* Rank 0's: when the next operation is there, too. */
+static json_t *seen;
+
+static void reduce_and_dump(const void *in, void *inout, size_t count, int dtype, void *ctx)
+{
+	struct tally_comm *comm = ctx;
+
+	(void)in;
+	(void)inout;
+	(void)count;
+	(void)dtype;
+	for (bool is_there = !comm; !is_there;) {
+		comm_lock(comm);
+		progress_drive(comm);
+		is_there = comm->calling.first;
+		comm_unlock(comm);
+	}
+	if (comm)
+		seen = dump(comm);
+}
+
+static void dump__says_what_is_there_and_not_worked_out(void **state)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct seat seats[2] = { 0 };
+	struct tally_work *works[2][2];
+	int32_t x[2] = { 5, -7 }, y[2] = { 11, 2 };
+	const json_t *list;
+
+	(void)state;
+	seats_open(seats, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		options.reduce = reduce_and_dump;
+		options.reduce_ctx = r ? NULL : seats[r].comm;
+		assert_int_equal(tally_iallreduce(&x[r], &x[r], 1, TALLY_INT32, TALLY_USER,
+						  seats[r].comm, &options, &works[r][0]),
+				 TALLY_OK);
+		assert_int_equal(tally_iallreduce(&y[r], &y[r], 1, TALLY_INT32, TALLY_PROD,
+						  seats[r].comm, NULL, &works[r][1]),
+				 TALLY_OK);
+	}
+	assert_int_equal(tally_waitall(2, works[1], -1), TALLY_OK);
+	assert_int_equal(tally_waitall(2, works[0], -1), TALLY_OK);
+	assert_number(seen, "complete", 0);
+	assert_number(seen, "outstanding_count", 2);
+	list = json_object_get(seen, "outstanding");
+	assert_number(json_array_get(list, 0), "number", 0);
+	assert_text(json_array_get(list, 0), "what", "allreduce of 1 int32, user");
+	assert_true(json_is_true(json_object_get(json_array_get(list, 0), "is_sent")));
+	assert_number(json_array_get(list, 1), "number", 1);
+	json_decref(seen);
+	seen = dump(seats[0].comm);
+	assert_quiet(seen, 2);
+	json_decref(seen);
+	seats_do(seats, 2, seat_leave);
+}
+
 static void dump__says_that_it_is_broken_or_left(void **state)
 {
 	struct seat seat = { 0 };
@@ -400,6 +457,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(begin__is_said_once_in_a_process),
 		cmocka_unit_test(dump__says_what_is_on_its_way_and_who_is_missing),
+		cmocka_unit_test(dump__says_what_is_there_and_not_worked_out),
 		cmocka_unit_test(dump__says_that_it_is_broken_or_left),
 		cmocka_unit_test(dump__lists_a_thousand_operations_at_most),
 		cmocka_unit_test(dump__waits_for_no_reader),
