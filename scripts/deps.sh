@@ -11,10 +11,10 @@ build=(make gcc libc6-dev binutils meson ninja-build pkg-config python3 git ca-c
 demo=("${build[@]}" dataset-fashion-mnist)
 # mpi: what tally is compared with. manpages-dev: data that trains. mmdebstrap: an empty Debian to install into. netbase: tc knows
 # udp by it. xz-utils packs what tests read.
-# liblinear-tools: what reads our models as well.
+# qemu-user runs what is built for arm64. liblinear-tools: what reads our models as well.
 mpi=(libopenmpi-dev openmpi-bin)
 test=("${demo[@]}" clang libclang-rt-14-dev clang-format g++ shellcheck linux-libc-dev libbpf-dev bpftool
-	gcc-aarch64-linux-gnu libc6-dev-arm64-cross iproute2 ethtool procps gnuplot-nox manpages-dev mmdebstrap netbase xz-utils liblinear-tools
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user iproute2 ethtool procps gnuplot-nox manpages-dev mmdebstrap netbase xz-utils liblinear-tools
 	"${mpi[@]}")
 bench=("${build[@]}" "${mpi[@]}" iproute2)
 

@@ -14,6 +14,8 @@ static const struct quant_ops *const tables[] = {
 #ifdef __x86_64__
 	&simd_avx2,
 	&simd_avx512,
+#elif defined(__aarch64__)
+	&simd_neon,
 #endif
 };
 static const uint32_t needs[] = {
@@ -21,6 +23,8 @@ static const uint32_t needs[] = {
 #ifdef __x86_64__
 	SIMD_AVX2 | SIMD_F16C,
 	SIMD_AVX2 | SIMD_F16C | SIMD_AVX512,
+#elif defined(__aarch64__)
+	0,
 #endif
 };
 _Static_assert(sizeof(tables) / sizeof(*tables) == sizeof(needs) / sizeof(*needs), "one each");

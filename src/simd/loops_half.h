@@ -4,8 +4,8 @@
  *
  * pack: 16-bit floats become float32 exactly; then as in loops.h.
  *
- * unpack, two in a lane: a sum of 16 bits is exact in float, and so is its product with 2^-126; the product with what is
- * left of 2^-s is rounded once, if it is denormal. A quotient by N is rounded once in float: as it is 2^-41 of its size
+ * unpack, two in a lane: a sum of 16 bits is exact in float, and so is its product with 2^-126; the product with what
+ * is left of 2^-s is rounded once, if it is denormal. A quotient by N is rounded once in float: as it is 2^-41 of its size
  * away from where it would be rounded differently in double and then in float, that gives the same; and the product
  * with 2^-s is exact unless it is denormal, which is the scalar's.
  *

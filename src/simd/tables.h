@@ -10,5 +10,6 @@
 
 extern const struct quant_ops simd_avx2;   /* x86_64 with AVX2 and F16C */
 extern const struct quant_ops simd_avx512; /* with AVX-512 F, BW, DQ and VL as well */
+extern const struct quant_ops simd_neon;   /* every aarch64 */
 
 #endif
