@@ -23,7 +23,7 @@ ranks() {
 	local mtu=$1 count=$2
 	shift 2
 	# shellcheck disable=SC2016
-	timeout 100 "${space[@]}" bash -c 'ip link set lo mtu "$1" up && shift && exec "$@"' - "$mtu" \
+	timeout 200 "${space[@]}" bash -c 'ip link set lo mtu "$1" up && shift && exec "$@"' - "$mtu" \
 		"$build/tools/tally" run -n "$count" --no-prefix --aggregator local -- "$@" && return
 	echo "FAILED: MTU $mtu, $count ranks: $*"
 	failures=$((failures + 1))
@@ -32,7 +32,7 @@ ranks() {
 folder=${1-}
 if [[ -z $folder && -d /usr/share/datasets/fashion-mnist && -x $build/examples/fashion ]]; then
 	folder=$tmp
-	ranks 65536 4 "$build/examples/fashion" --epochs 1 --batch 4096 --gradients "$folder"
+	ranks 65536 4 "$build/examples/fashion" --epochs 1 --images 8192 --batch 512 --gradients "$folder"
 elif [[ -z $folder ]]; then
 	echo "SKIP: no Fashion-MNIST (scripts/deps.sh demo): only made up numbers"
 fi

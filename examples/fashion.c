@@ -49,7 +49,7 @@ static const int width[LAYERS + 1] = { PIXELS, 256, 128, CLASSES };
 
 static struct settings {
 	const char *data, *gradients;
-	int epochs, batch;
+	int epochs, batch, images;
 	float rate;
 	uint64_t seed;
 	bool is_json;
@@ -57,6 +57,7 @@ static struct settings {
 	.data = "/usr/share/datasets/fashion-mnist",
 	.epochs = 8,
 	.batch = 256,
+	.images = TRAIN_IMAGES,
 	.rate = 0.1f,
 	.seed = 1,
 };
@@ -525,7 +526,7 @@ static bool is_same_everywhere(const struct network *network, uint64_t *hash)
 
 static void print_epoch(const struct epoch *epoch, int number)
 {
-	double share = epoch->waited / epoch->seconds, rate = TRAIN_IMAGES / epoch->seconds;
+	double share = epoch->waited / epoch->seconds, rate = settings.images / epoch->seconds;
 
 	if (rank)
 		return;
@@ -585,6 +586,7 @@ static const char help[] =
 	"\n"
 	"  --epochs N    (8)       --batch N   images per step, over all ranks (256)\n"
 	"  --lr RATE     (0.1, falling to 0)   --seed S    of parameters and order (1)\n"
+	"  --images N    of the first N (60000)\n"
 	"  --data DIR    (/usr/share/datasets/fashion-mnist)\n"
 	"  --gradients DIR   record some steps' gradients there, for bench/numbers\n"
 	"  --json        one object a line     --help\n"
@@ -622,6 +624,7 @@ static void parse(int argc, char **argv)
 	static const struct option options[] = {
 		{ "epochs", required_argument, NULL, 'e' },
 		{ "batch", required_argument, NULL, 'b' },
+		{ "images", required_argument, NULL, 'i' },
 		{ "lr", required_argument, NULL, 'r' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "data", required_argument, NULL, 'd' },
@@ -641,6 +644,8 @@ static void parse(int argc, char **argv)
 			settings.epochs = number_of("epochs", optarg, 10000);
 		else if (option == 'b')
 			settings.batch = number_of("batch", optarg, BATCH_MAX);
+		else if (option == 'i')
+			settings.images = number_of("images", optarg, TRAIN_IMAGES);
 		else if (option == 's')
 			settings.seed = (uint64_t)number_of("seed", optarg, INT32_MAX);
 		else if (option == 'r')
@@ -674,7 +679,7 @@ int main(int argc, char **argv)
 	check(tally_comm_init_env(&comm, NULL), "init");
 	rank = tally_comm_rank(comm);
 	ranks = tally_comm_size(comm);
-	train = images_read("train", TRAIN_IMAGES);
+	train = images_read("train", settings.images);
 	test = images_read("t10k", TEST_IMAGES);
 	network_open(&network, settings.batch > TEST_BATCH ? settings.batch : TEST_BATCH);
 	order = allocate(TRAIN_IMAGES, sizeof(*order));
