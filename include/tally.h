@@ -294,7 +294,9 @@ enum tally_op_flags {
 /* An operation of the program's own: inout[i] = in[i] op inout[i] for `count` elements; of pairs or the like of the
  * program's, for all that they hold. `in` is rank r's vector, and inout the result of the ranks behind r: it is called for
  * r = size - 2, ..., 0 (MPI_User_function's order). It runs on each rank, in any thread, with no lock of tally's held. It
- * must do the same on all ranks. It must not wait in tally, and must not destroy. */
+ * must do the same on all ranks. It must not wait in tally, and must not destroy. Keep it short, as on_done: where no
+ * thread of the program waits, it runs in the thread that says that this rank is alive, and after 10 s of silence the
+ * others take the rank for dead. No deadline ends it. */
 typedef void (*tally_reduce_fn)(const void *in, void *inout, size_t count, int dtype, void *ctx);
 
 struct tally_op_options {
