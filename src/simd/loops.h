@@ -49,6 +49,7 @@ enum {
 };
 
 typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint32_t unsigned_words __attribute__((vector_size(VECTOR_BYTES)));
 typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
@@ -74,6 +75,12 @@ LOOP_INLINE words words_load(const void *at)
 LOOP_INLINE void words_store(void *at, words x)
 {
 	__builtin_memcpy(at, &x, sizeof(x));
+}
+
+/* Modulo 2^32. */
+LOOP_INLINE words words_sum(words a, words b)
+{
+	return (words)((unsigned_words)a + (unsigned_words)b);
 }
 
 static float float_of(uint32_t bits)
@@ -264,12 +271,13 @@ static uint8_t loop_pack_i32(int32_t *restrict lane, const int32_t *restrict src
 		return quant_scalar.pack_i32(lane, src, count, bound);
 	for (; i + STEP <= count; i += STEP) {
 		words x = words_load(src + i);
-		largest = larger(largest, x + up);
+		largest = larger(largest, words_sum(x, up));
 		words_store(lane + i, x);
 	}
 	words last = words_load(src + count - STEP);
 	words_store(lane + count - STEP, last);
-	return largest_of(larger(largest, last + up)) > 2 * (uint32_t)bound ? WIRE_RANGE : 0;
+	return largest_of(larger(largest, words_sum(last, up))) > 2 * (uint32_t)bound ? WIRE_RANGE
+										      : 0;
 }
 
 /* A quotient that is whole must not come out below it, and others are 2^-32 of their size or more

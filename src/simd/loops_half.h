@@ -125,7 +125,7 @@ LOOP_INLINE words pack_group(int32_t *lane, const void *src, size_t i, const str
 
 	if (way.together == 2) {
 		words both = halves_join(first, second);
-		words_store(lane + i / 2, both - ((both & LOW_SIGN) << 1));
+		words_store(lane + i / 2, words_sum(both, -((both & LOW_SIGN) << 1)));
 	} else {
 		words_store(lane + i, first);
 		words_store(lane + i + STEP, second);
@@ -218,7 +218,7 @@ LOOP_INLINE void unpack_group(void *dst, const int32_t *lane, size_t i, const st
 
 	if (way.together == 2) {
 		words both = words_load(lane + i / 2), first, second;
-		halves_split(both + ((both & LOW_SIGN) << 1), &first, &second);
+		halves_split(words_sum(both, (both & LOW_SIGN) << 1), &first, &second);
 		group.first = pair_near(first, downs, way);
 		group.second = pair_near(second, downs, way);
 	} else {
