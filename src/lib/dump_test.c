@@ -239,8 +239,9 @@ static void dump__says_what_is_on_its_way_and_who_is_missing(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
-/* Rank 0's: when the next operation is there, too. */
+/* Rank 0's: when the next operation is there, too; or it came first, and has been worked out. */
 static json_t *seen;
+static uint64_t folded_before;
 
 static void reduce_and_dump(const void *in, void *inout, size_t count, int dtype, void *ctx)
 {
@@ -253,23 +254,21 @@ static void reduce_and_dump(const void *in, void *inout, size_t count, int dtype
 	for (bool is_there = !comm; !is_there;) {
 		comm_lock(comm);
 		progress_drive(comm);
-		is_there = comm->calling.first;
+		is_there = comm->calling.first || comm->folded > folded_before;
 		comm_unlock(comm);
 	}
 	if (comm)
 		seen = dump(comm);
 }
 
-static void dump__says_what_is_there_and_not_worked_out(void **state)
+/* Is there a dump of both? */
+static bool both_are_seen(struct seat *seats)
 {
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
-	struct seat seats[2] = { 0 };
 	struct tally_work *works[2][2];
 	int32_t x[2] = { 5, -7 }, y[2] = { 11, 2 };
-	const json_t *list;
 
-	(void)state;
-	seats_open(seats, 2);
+	folded_before = seats[0].comm->folded;
 	for (uint32_t r = 0; r < 2; r++) {
 		options.reduce = reduce_and_dump;
 		options.reduce_ctx = r ? NULL : seats[r].comm;
@@ -282,16 +281,29 @@ static void dump__says_what_is_there_and_not_worked_out(void **state)
 	}
 	assert_int_equal(tally_waitall(2, works[1], -1), TALLY_OK);
 	assert_int_equal(tally_waitall(2, works[0], -1), TALLY_OK);
-	assert_number(seen, "complete", 0);
+	return json_integer_value(json_object_get(seen, "outstanding_count")) == 2;
+}
+
+static void dump__says_what_is_there_and_not_worked_out(void **state)
+{
+	struct seat seats[2] = { 0 };
+	const json_t *list;
+	uint32_t before = 0;
+
+	(void)state;
+	seats_open(seats, 2);
+	for (; !both_are_seen(seats) && before < 200; before += 2)
+		json_decref(seen);
+	assert_number(seen, "complete", before);
 	assert_number(seen, "outstanding_count", 2);
 	list = json_object_get(seen, "outstanding");
-	assert_number(json_array_get(list, 0), "number", 0);
+	assert_number(json_array_get(list, 0), "number", before);
 	assert_text(json_array_get(list, 0), "what", "allreduce of 1 int32, user");
 	assert_true(json_is_true(json_object_get(json_array_get(list, 0), "is_sent")));
-	assert_number(json_array_get(list, 1), "number", 1);
+	assert_number(json_array_get(list, 1), "number", before + 1);
 	json_decref(seen);
 	seen = dump(seats[0].comm);
-	assert_quiet(seen, 2);
+	assert_quiet(seen, before + 2);
 	json_decref(seen);
 	seats_do(seats, 2, seat_leave);
 }
