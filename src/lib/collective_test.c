@@ -324,6 +324,39 @@ static void user__function_holds_no_lock_and_may_not_wait(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* It is lent as buffers are: to one operation at a time. */
+static void residual__is_lent_to_its_operation(void **state)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	float x[2][4] = { { 1, -2, 3, 4 }, { 5, 6, -7, 8 } }, y[4], residual[4];
+	struct seat seats[2] = { 0 };
+	struct tally_work *works[2], *work;
+
+	(void)state;
+	seats_open(seats, 2);
+	options.residual = residual;
+	assert_int_equal(tally_iallreduce(x[0], x[0], 4, TALLY_FLOAT32, TALLY_SUM, seats[0].comm,
+					  &options, &works[0]),
+			 TALLY_OK);
+	refused(tally_iallreduce(y, y, 4, TALLY_FLOAT32, TALLY_SUM, seats[0].comm, &options, &work),
+		TALLY_ERR_ARGUMENT,
+		"tally_iallreduce: residual overlaps the residual buffer of operation #0");
+	refused(tally_iallreduce(y, residual + 3, 1, TALLY_FLOAT32, TALLY_SUM, seats[0].comm, NULL,
+				 &work),
+		TALLY_ERR_ARGUMENT, "recv overlaps the residual buffer of operation #0");
+	options.residual = x[0] + 3;
+	refused(tally_iallreduce(y, y, 1, TALLY_FLOAT32, TALLY_SUM, seats[0].comm, &options, &work),
+		TALLY_ERR_ARGUMENT, "residual overlaps the recv buffer of operation #0");
+	assert_int_equal(tally_iallreduce(x[1], x[1], 4, TALLY_FLOAT32, TALLY_SUM, seats[1].comm,
+					  NULL, &works[1]),
+			 TALLY_OK);
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_wait(&works[r], -1), TALLY_OK);
+	assert_true(x[0][2] == -4 && residual[0] == 0);
+	assert_null(seats[0].comm->lent_writes);
+	seats_do(seats, 2, seat_leave);
+}
+
 static atomic_bool slow_has_begun, slow_has_ended;
 
 static void reduce_slowly(const void *before, void *inout, size_t count, int dtype, void *ctx)
@@ -424,6 +457,7 @@ int main(void)
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
 		cmocka_unit_test(user__function_holds_no_lock_and_may_not_wait),
+		cmocka_unit_test(residual__is_lent_to_its_operation),
 		cmocka_unit_test(finalize__waits_for_what_another_thread_works_out),
 		cmocka_unit_test(collective__that_was_interrupted_is_called_again_as_it_was),
 	};

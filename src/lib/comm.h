@@ -7,10 +7,10 @@
  * which also serves all control connections (background.h).
  *
  * The files of lib stand in layers. None needs one that is named behind it here, as the linker sees it:
- *     process     config report version interface bootstrap* config_bootstrap identity present wake lent fold timeline
+ *     process     config report version interface bootstrap* config_bootstrap identity present wake lent types fold timeline
  *     state       local work comm_state group stray paths, and what drives: progress
  *     membership  seat membership_do late membership background
- *     calls       collective operation calls handle fuse dump
+ *     calls       collective request operation calls handle fuse dump
  *     life        local_end comm split oob
  */
 #ifndef LIB_COMM_H
@@ -60,7 +60,7 @@ struct tally_work {
 		*segments;  /* what is not empty, as it travels; `segment`, or allocated */
 	struct lent *lents; /* two of each: source, destination; or `lent` */
 	struct endpoint_segment segment;
-	struct lent lent[2];
+	struct lent lent[2], lent_residual;
 	float *residual; /* NULL, or as tally_op_options has it */
 	/* R-WK-13: where `parts` parts end, of which this rank has `mine`; NULL, &end, or allocated. */
 	uint64_t *ends;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operation.c - an operation from its request on: what is refused, how it enters, and who waits for it. */
+/* operation.c - an operation from its request on: how it is made, how it enters, and who waits for it. */
 #include "lib/operation.h"
 
 #include <stdatomic.h>
@@ -11,260 +11,6 @@
 #include "lib/group.h"
 #include "lib/present.h"
 #include "lib/types.h"
-
-enum {
-	BUFFERS_MAX = 1 << 24, /* of one operation */
-};
-
-static const uint64_t count_max = (uint64_t)1 << COLLECTIVE_COUNT_BITS;
-
-/* Elements are added up, or the largest or smallest is found. */
-static bool is_sum(enum control_op_kind kind)
-{
-	return kind == CONTROL_OP_ALLREDUCE || kind == CONTROL_OP_REDUCE ||
-	       kind == CONTROL_OP_REDUCE_SCATTER;
-}
-
-/* What TALLY_USER needs, and nothing else. */
-static int reduce_check(const struct report_who *who, const struct request *request)
-{
-	bool has_reduce = request->options && request->options->reduce;
-	bool is_user = is_sum(request->kind) && request->op == TALLY_USER;
-
-	if (is_user && !has_reduce)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: op user: options->reduce is not set (a call without "
-				    "options cannot have it: tally_iallreduce and its kin do)",
-				    request->call);
-	if (has_reduce && !is_user)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->reduce is set: it is for op TALLY_USER",
-				    request->call);
-	return TALLY_OK;
-}
-
-static int type_check(const struct report_who *who, const struct request *request)
-{
-	int dtype = request->dtype, op = request->op;
-
-	if (dtype < TALLY_INT8 || dtype > TALLY_COMPLEX128)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: dtype %d: no such type",
-				    request->call, dtype);
-	if (dtype > TALLY_BFLOAT16 && dtype < TALLY_BOOL)
-		return report_error(who, TALLY_ERR_UNSUPPORTED, "%s: dtype %s: not in this version",
-				    request->call, report_dtypes[dtype]);
-	if (!is_sum(request->kind))
-		return TALLY_OK;
-	if (op < TALLY_SUM || op > TALLY_USER)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: op %d: no such operation",
-				    request->call, op);
-	if (!type_lanes_can((uint32_t)dtype, op) && !type_fold_can((uint32_t)dtype, op))
-		return report_error(who, TALLY_ERR_UNSUPPORTED, "%s: op %s of %s: %s",
-				    request->call, report_ops[op], report_dtypes[dtype],
-				    dtype == TALLY_BOOL ? "truth values have bits, min and max"
-				    : dtype > TALLY_BOOL
-					    ? "complex numbers have sum, prod and avg"
-					    : "bits and truth values are for integers");
-	return TALLY_OK;
-}
-
-/* Pairs are whole. */
-static int pairs_check(const struct report_who *who, const struct request *request)
-{
-	uint32_t pair = is_sum(request->kind) ? type_pair(request->op) : 1;
-
-	for (size_t i = 0; pair > 1 && i < request->n; i++)
-		if (request->buffers[i].count % pair)
-			return report_error(who, TALLY_ERR_ARGUMENT,
-					    "%s: op %s: count %zu is odd: elements come in pairs",
-					    request->call, report_ops[request->op],
-					    request->buffers[i].count);
-	return TALLY_OK;
-}
-
-/* "send", or "buffers[3].send". */
-static const char *name_of(const struct request *request, size_t idx, const char *side,
-			   char text[48])
-{
-	if (request->is_multi)
-		snprintf(text, 48, "buffers[%zu].%s", idx, side);
-	else
-		snprintf(text, 48, "%s", side);
-	return text;
-}
-
-static bool overlaps(const void *a, const void *b, uint64_t bytes)
-{
-	uintptr_t a_first = (uintptr_t)a, b_first = (uintptr_t)b;
-
-	return a_first < b_first + bytes && b_first < a_first + bytes;
-}
-
-static int buffer_check(const struct report_who *who, const struct request *request, size_t idx)
-{
-	const struct tally_buffer *buffer = &request->buffers[idx];
-	char name[48], other[48];
-	int result = TALLY_OK;
-
-	if (buffer->count > count_max)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %zu is above 2^45",
-				    request->call, name_of(request, idx, "count", name),
-				    buffer->count);
-	for (uint32_t side = 0; side < 2 && !result; side++) {
-		const struct extent extent = { name_of(request, idx, side ? "recv" : "send", name),
-					       side ? buffer->recv : buffer->send, buffer->count };
-
-		result = extent_check(who, request, &extent);
-	}
-	if (result || !buffer->count)
-		return result;
-	if (buffer->send != buffer->recv &&
-	    overlaps(buffer->send, buffer->recv,
-		     (uint64_t)buffer->count * type_bytes((uint32_t)request->dtype)))
-		return report_error(
-			who, TALLY_ERR_ARGUMENT,
-			"%s: %s %p and %s %p overlap in %zu elements: in place means send == recv",
-			request->call, name_of(request, idx, "send", name), buffer->send,
-			name_of(request, idx, "recv", other), buffer->recv, buffer->count);
-	return TALLY_OK;
-}
-
-static int buffers_check(const struct report_who *who, const struct request *request)
-{
-	uint64_t sum = 0;
-
-	if (request->n > BUFFERS_MAX)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: n %zu is above %d", request->call,
-				    request->n, BUFFERS_MAX);
-	if (!request->buffers && request->n)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: buffers is NULL, n %zu",
-				    request->call, request->n);
-	for (size_t i = 0; i < request->n; i++) {
-		int result = buffer_check(who, request, i);
-
-		if (result)
-			return result;
-		sum += request->buffers[i].count; /* 2^24 times 2^45: no wrap */
-	}
-	if (sum > count_max)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: the counts of all buffers are above 2^45 together",
-				    request->call);
-	return TALLY_OK;
-}
-
-/* Do a buffer's side and `count` float32 at `residual` overlap? */
-static bool meets(const void *side, const struct tally_buffer *buffer, const float *residual,
-		  uint64_t count)
-{
-	uintptr_t first = (uintptr_t)side, rest = (uintptr_t)residual;
-
-	return first < rest + count * sizeof(float) && rest < first + buffer->count * sizeof(float);
-}
-
-static int residual_check(const struct report_who *who, const struct request *request)
-{
-	const float *residual = request->options->residual;
-	uint64_t count = 0;
-	bool overlapping = false;
-
-	if (!residual)
-		return TALLY_OK;
-	if (request->kind != CONTROL_OP_ALLREDUCE || request->dtype != TALLY_FLOAT32 ||
-	    (request->op != TALLY_SUM && request->op != TALLY_AVG))
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->residual is for sum and avg of float32 by an "
-				    "allreduce",
-				    request->call);
-	if (group_is_open())
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->residual in a group: give the buffers to "
-				    "tally_iallreduce_multi",
-				    request->call);
-	for (size_t i = 0; i < request->n; i++)
-		count += request->buffers[i].count;
-	for (size_t i = 0; i < request->n; i++)
-		overlapping =
-			overlapping ||
-			meets(request->buffers[i].send, &request->buffers[i], residual, count) ||
-			meets(request->buffers[i].recv, &request->buffers[i], residual, count);
-	if (overlapping || (uintptr_t)residual % sizeof(float))
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: options->residual %p %s",
-				    request->call, (const void *)residual,
-				    overlapping ? "overlaps a buffer" : "is not aligned");
-	return TALLY_OK;
-}
-
-static int options_check(const struct report_who *who, const struct request *request)
-{
-	const struct tally_op_options *options = request->options;
-
-	if (!options)
-		return TALLY_OK;
-	if (options->size != sizeof(*options))
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->size is %zu, not %zu: set it with "
-				    "TALLY_OP_OPTIONS_INIT",
-				    request->call, options->size, sizeof(*options));
-	if (options->stream < TALLY_STREAM_AUTO || options->stream > TALLY_STREAM_BULK)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->stream %d: no such stream", request->call,
-				    options->stream);
-	if (options->name && strlen(options->name) >= CONTROL_OP_NAME_BYTES)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->name has more than %d bytes", request->call,
-				    CONTROL_OP_NAME_BYTES - 1);
-	if (options->flags & ~(uint32_t)(TALLY_OP_MORE | TALLY_OP_HALF | TALLY_OP_EXACT))
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->flags 0x%x: this version has TALLY_OP_MORE, "
-				    "TALLY_OP_HALF and TALLY_OP_EXACT",
-				    request->call, options->flags);
-	if (options->flags & TALLY_OP_HALF && options->flags & TALLY_OP_EXACT)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: "
-				    "choose one",
-				    request->call);
-	if ((options->counts || options->displs) && request->kind <= CONTROL_OP_BROADCAST)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->%s is set: it is for gather, allgather, scatter, "
-				    "reduce_scatter and alltoall",
-				    request->call, options->counts ? "counts" : "displs");
-	if (options->flags & TALLY_OP_HALF && request->kind != CONTROL_OP_BARRIER &&
-	    !is_sum(request->kind))
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: TALLY_OP_HALF is for sum and avg of float32",
-				    request->call);
-	if (options->flags & TALLY_OP_HALF && is_sum(request->kind) &&
-	    (request->dtype != TALLY_FLOAT32 ||
-	     (request->op != TALLY_SUM && request->op != TALLY_AVG)))
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: TALLY_OP_HALF with %s of %s: it is for sum and avg of "
-				    "float32",
-				    request->call, report_ops[request->op],
-				    report_dtypes[request->dtype]);
-	return residual_check(who, request);
-}
-
-int operation_check(struct tally_comm *comm, const struct request *request)
-{
-	int result = comm_check(comm, request->call);
-
-	present_here();
-	if (!result && request->kind != CONTROL_OP_BARRIER) {
-		result = type_check(&comm->who, request);
-		if (!result && request->kind == CONTROL_OP_ALLREDUCE)
-			result = buffers_check(&comm->who, request);
-	}
-	if (!result)
-		result = options_check(&comm->who, request);
-	if (!result)
-		result = reduce_check(&comm->who, request);
-	if (!result)
-		result = pairs_check(&comm->who, request);
-	if (!result && request->kind > CONTROL_OP_BARRIER)
-		result = collective_check(comm, request);
-	return result;
-}
 
 /* ---- making a work ---- */
 
@@ -313,7 +59,7 @@ static uint32_t descriptor_type(const struct tally_comm *comm, const struct requ
 
 	if (!flags && takes_form(request, comm->flags))
 		flags = comm->flags;
-	if (flags && is_sum(request->kind))
+	if (flags && request_is_sum(request->kind))
 		form = flags & TALLY_OP_HALF ? LANES_HALF : LANES_EXACT;
 	return (uint32_t)request->dtype | (uint32_t)form << LANES_FORM_SHIFT;
 }
@@ -358,6 +104,7 @@ static int lent_refuse(struct tally_comm *comm, const struct tally_work *work, c
 {
 	const struct tally_work *owner = other->owner;
 
+	its = other == &owner->lent_residual ? "residual" : its;
 	if (owner == work)
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "%s: a %s buffer overlaps the %s buffer at %p of the same "
@@ -397,6 +144,21 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 	return TALLY_OK;
 }
 
+/* Its own buffers are elsewhere: request_check has seen to that. */
+static int lend_residual(struct tally_comm *comm, struct tally_work *work, const char *call)
+{
+	uintptr_t to = (uintptr_t)work->residual, end = to + work->op.count * sizeof(float);
+	const struct lent *read = lent_find(comm->lent_reads, to, end);
+	const struct lent *written = lent_find(comm->lent_writes, to, end);
+
+	if (read || written)
+		return lent_refuse(comm, work, call, "residual", written ? written : read,
+				   written ? "recv" : "send");
+	work->lent_residual = (struct lent){ .first = to, .end = end, .owner = work };
+	lent_insert(&comm->lent_writes, &work->lent_residual);
+	return TALLY_OK;
+}
+
 static int lend_all(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
 	int result = TALLY_OK;
@@ -404,6 +166,8 @@ static int lend_all(struct tally_comm *comm, struct tally_work *work, const char
 	memset(work->lents, 0, 2 * work->segments_count * sizeof(*work->lents));
 	for (uint32_t i = 0; i < work->segments_count && !result; i++)
 		result = lend(comm, work, i, call);
+	if (!result && work->residual && work->op.count)
+		result = lend_residual(comm, work, call);
 	if (result)
 		work_unlend(comm, work);
 	return result;
@@ -478,7 +242,7 @@ static int lanes_check(struct tally_comm *comm, struct tally_work *work, const c
 
 	if (comm->latency_slots)
 		return latency_check(comm, work, call);
-	if (is_sum(work->op.kind) && !work_fold(comm, work))
+	if (request_is_sum(work->op.kind) && !work_fold(comm, work))
 		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
 				    "%s: out of memory: op %s of %s gathers %llu elements of each "
 				    "of %u ranks",
@@ -558,7 +322,7 @@ static void options_take(struct request *request, struct tally_op_options *mine)
 static int start(struct tally_comm *comm, const struct request *request, struct tally_work **out)
 {
 	struct tally_work *work;
-	int result = operation_check(comm, request);
+	int result = request_check(comm, request);
 
 	if (result)
 		return result;
@@ -714,7 +478,7 @@ static int enter_and_wait(struct tally_comm *comm, const struct request *request
 
 int operation_run(struct tally_comm *comm, const struct request *request, uint64_t *number)
 {
-	int result = operation_check(comm, request);
+	int result = request_check(comm, request);
 	struct tally_work *before;
 
 	if (!result)

@@ -21,8 +21,15 @@ struct request {
 	bool may_interrupt; /* a call that waits: it is called again then */
 };
 
+/* ---- request.c ---- */
+
+/* Elements are added up, or the largest or smallest is found. */
+bool request_is_sum(enum control_op_kind kind);
+
 /* TALLY_OK, or what is wrong with it, said. No lock held. */
-int operation_check(struct tally_comm *comm, const struct request *request);
+int request_check(struct tally_comm *comm, const struct request *request);
+
+/* ---- operation.c ---- */
 
 /* A work that has everything but a number; NULL, said: out of memory. Lock held. */
 struct tally_work *operation_make(struct tally_comm *comm, const struct request *request);

@@ -156,6 +156,9 @@ void work_unlend(struct tally_comm *comm, struct tally_work *work)
 			lent_remove(i % 2 ? &comm->lent_writes : &comm->lent_reads, lent);
 		lent->end = 0;
 	}
+	if (work->lent_residual.end)
+		lent_remove(&comm->lent_writes, &work->lent_residual);
+	work->lent_residual.end = 0;
 }
 
 /* Nothing more happens to it but that its holder looks. */
