@@ -7,18 +7,17 @@
 
 #include <cmocka.h>
 
+#include "core/shared/splitmix.h"
 #include "ranks.h"
 
 enum { SIZE = 4 };
 
-/* splitmix64 */
 static uint64_t random_next(uint64_t *state)
 {
-	uint64_t x = *state += 0x9e3779b97f4a7c15;
+	uint64_t x = splitmix64(*state);
 
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
+	*state += 0x9e3779b97f4a7c15;
+	return x;
 }
 
 static float random_unit(uint64_t *state) /* -1 to 1 */
