@@ -252,6 +252,27 @@ static void collective__takes_options_of_an_older_header(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+static void alltoall__has_as_many_elements_as_go_from_all_to_all(void **state)
+{
+	struct seat seats[2] = { 0 };
+	struct tally_work *works[2];
+	int32_t sent[2][4] = { { 1, -2, 3, -4 }, { 5, 6, -7, 8 } }, got[2][4];
+	const int32_t wanted[2][4] = { { 1, -2, 5, 6 }, { 3, -4, -7, 8 } };
+
+	(void)state;
+	seats_open(seats, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(tally_ialltoall(sent[r], got[r], 2, TALLY_INT32, seats[r].comm,
+						 NULL, &works[r]),
+				 TALLY_OK);
+		assert_int_equal(works[r]->op.count, 8);
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_waitall(1, &works[r], -1), TALLY_OK);
+	assert_memory_equal(got, wanted, sizeof(got));
+	seats_do(seats, 2, seat_leave);
+}
+
 /* What each rank works out by itself, blocking and in a group: its memory goes back with the handle. */
 static void gathered__sums_are_counted_and_their_memory_goes_back(void **state)
 {
@@ -455,6 +476,7 @@ int main(void)
 		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
 		cmocka_unit_test(collective__brings_parts_that_lie_side_by_side),
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
+		cmocka_unit_test(alltoall__has_as_many_elements_as_go_from_all_to_all),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
 		cmocka_unit_test(user__function_holds_no_lock_and_may_not_wait),
 		cmocka_unit_test(residual__is_lent_to_its_operation),

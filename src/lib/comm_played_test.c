@@ -508,9 +508,17 @@ static void stats__are_the_endpoints_and_ours(void **state)
 	assert_int_equal(tally_comm_get_stats(&test.comm, NULL), TALLY_ERR_ARGUMENT);
 }
 
+static void ignore_done(struct tally_work *work, int result, void *arg)
+{
+	(void)work;
+	(void)result;
+	(void)arg;
+}
+
 static void dump__says_since_when_and_what_has_not_been_sent(void **state)
 {
 	struct tally_work *sent = outstanding(3), *waiting = outstanding(4);
+	struct tally_work *complete = outstanding(5); /* only its function is due */
 	char text[8192];
 	FILE *file = tmpfile();
 	size_t bytes;
@@ -521,6 +529,10 @@ static void dump__says_since_when_and_what_has_not_been_sent(void **state)
 	waiting->submitted_ns = begin_ns + 8 * ms; /* another thread's clock may be ahead */
 	waiting->op.stream = MAP_BULK;
 	atomic_store(&waiting->state, WORK_WAITING);
+	assert_int_equal(tally_work_on_done(complete, ignore_done, NULL), TALLY_OK);
+	comm_lock(&test.comm);
+	work_complete(&test.comm, complete, TALLY_OK);
+	comm_unlock(&test.comm);
 	test.now_ns = begin_ns + 8 * ms - 1;
 	assert_int_equal(tally_comm_dump(&test.comm, fileno(file)), TALLY_OK);
 	rewind(file);
