@@ -3,6 +3,7 @@
  * tests/e2e/every_collective.py. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -304,6 +305,90 @@ static void gathered__sums_are_counted_and_their_memory_goes_back(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* Rank 0's function runs in the background, while the thread that waits for it drives. */
+static struct {
+	struct seat seats[2];
+	struct tally_work *user[2], *barrier[2];
+	pthread_t waits;
+	atomic_bool is_behind;
+} apart;
+
+static bool is_driver_waiting(bool has_outstanding)
+{
+	struct tally_comm *comm = apart.seats[0].comm;
+	bool is_so;
+
+	comm_lock(comm);
+	is_so = comm->is_waiting && !!comm->outstanding.first == has_outstanding;
+	comm_unlock(comm);
+	return is_so;
+}
+
+static void reduce_behind(const void *before, void *inout, size_t count, int dtype, void *ctx)
+{
+	(void)before;
+	(void)inout;
+	(void)count;
+	(void)dtype;
+	if (!ctx || pthread_equal(pthread_self(), apart.waits))
+		return;
+	while (!is_driver_waiting(true))
+		usleep(100);
+	assert_int_equal(tally_ibarrier(apart.seats[1].comm, NULL, &apart.barrier[1]), TALLY_OK);
+	while (!is_driver_waiting(false)) /* no timer of a packet will wake it */
+		usleep(100);
+	atomic_store(&apart.is_behind, true);
+}
+
+static bool is_worked_out_or_begun(void)
+{
+	struct tally_comm *comm = apart.seats[0].comm;
+	bool is_so;
+
+	comm_lock(comm);
+	is_so = comm->folding.first || work_is_over(comm, apart.user[0]);
+	comm_unlock(comm);
+	return is_so;
+}
+
+static void reduce_in_the_background(void)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	static int32_t x[2];
+	uint64_t begin_ns;
+
+	options.reduce = reduce_behind;
+	apart.barrier[1] = NULL;
+	for (uint32_t r = 0; r < 2; r++) {
+		options.reduce_ctx = r ? NULL : &apart;
+		assert_int_equal(tally_iallreduce(&x[r], &x[r], 1, TALLY_INT32, TALLY_USER,
+						  apart.seats[r].comm, &options, &apart.user[r]),
+				 TALLY_OK);
+	}
+	assert_int_equal(tally_ibarrier(apart.seats[0].comm, NULL, &apart.barrier[0]), TALLY_OK);
+	while (!is_worked_out_or_begun())
+		usleep(100);
+	begin_ns = clock_ns();
+	assert_int_equal(tally_wait(&apart.user[0], 10000), TALLY_OK);
+	assert_true(clock_ns() - begin_ns < 5000000000); /* it has not slept to the end */
+	if (!apart.barrier[1])
+		assert_int_equal(tally_ibarrier(apart.seats[1].comm, NULL, &apart.barrier[1]),
+				 TALLY_OK);
+	assert_int_equal(tally_waitall(1, &apart.user[1], -1), TALLY_OK);
+	assert_int_equal(tally_waitall(2, apart.barrier, -1), TALLY_OK);
+}
+
+static void user__function_in_the_background_wakes_the_driver(void **state)
+{
+	(void)state;
+	seats_open(apart.seats, 2);
+	apart.waits = pthread_self();
+	for (uint32_t i = 0; i < 200 && !atomic_load(&apart.is_behind); i++)
+		reduce_in_the_background();
+	assert_true(atomic_load(&apart.is_behind));
+	seats_do(apart.seats, 2, seat_leave);
+}
+
 /* Asks what needs the lock, and what would wait. */
 static void reduce_and_ask(const void *before, void *inout, size_t count, int dtype, void *ctx)
 {
@@ -478,6 +563,7 @@ int main(void)
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
 		cmocka_unit_test(alltoall__has_as_many_elements_as_go_from_all_to_all),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
+		cmocka_unit_test(user__function_in_the_background_wakes_the_driver),
 		cmocka_unit_test(user__function_holds_no_lock_and_may_not_wait),
 		cmocka_unit_test(residual__is_lent_to_its_operation),
 		cmocka_unit_test(finalize__waits_for_what_another_thread_works_out),

@@ -296,8 +296,7 @@ static void finish(struct tally_comm *comm, struct tally_work *work, int result)
 		work_settle(comm, member, result);
 	}
 	work_settle(comm, work, result);
-	if (comm->sleepers)
-		wake_waiters(comm);
+	wake_waiters(comm); /* a driver, too: another thread may have worked it out */
 }
 
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
