@@ -172,7 +172,8 @@ static void other_sums(const struct data_op *op, void *sum)
 				   LANES_FREE,
 				   op->count,
 				   op->ranks,
-				   LANES };
+				   LANES,
+				   0 };
 	struct lanes lanes;
 	uint32_t full;
 

@@ -24,8 +24,13 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 bool endpoint_lanes(const struct endpoint *endpoint, const struct endpoint_op *op,
 		    struct lanes *lanes)
 {
-	struct lanes_call call = { op->type,          op->op,         op->form, op->count,
-				   endpoint->workers, endpoint->lanes };
+	struct lanes_call call = { .type = op->type,
+				   .op = op->op,
+				   .form = op->form,
+				   .count = op->count,
+				   .workers = endpoint->workers,
+				   .lanes = endpoint->lanes,
+				   .exponent = op->exponent };
 
 	return !endpoint->latency && lanes_choose(lanes, &call, endpoint->quant);
 }

@@ -61,8 +61,9 @@ struct endpoint_op {
 	enum lanes_type type;
 	enum lanes_op op;
 	enum lanes_form form;
-	int stream;      /* enum map_stream, or -1: by its size */
-	uint64_t cookie; /* handed back */
+	uint32_t exponent; /* of LANES_FIXED */
+	int stream;        /* enum map_stream, or -1: by its size */
+	uint64_t cookie;   /* handed back */
 	/* Latency mode: becomes true if some rank's element was too large for the sum. Then nothing is stored, on
 	 * any rank. May be NULL. */
 	bool *is_out_of_range;

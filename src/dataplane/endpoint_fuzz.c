@@ -124,6 +124,7 @@ static void op_submit(struct fuzz_input *input)
 		op.type = (enum lanes_type)(other % LANES_TYPES);
 		op.op = (enum lanes_op)(other / LANES_TYPES % LANES_OPS);
 		op.form = (enum lanes_form)(other / LANES_TYPES / LANES_OPS % LANES_FORMS);
+		op.exponent = values;
 	}
 	op.count = how & 0xf0 ? 1 + fuzz_u8(input) % COUNT_MAX : 0;
 	op.descriptor.count = op.count;

@@ -61,7 +61,7 @@ static uint32_t descriptor_type(const struct tally_comm *comm, const struct requ
 		flags = comm->flags;
 	if (flags && request_is_sum(request->kind))
 		form = flags & TALLY_OP_HALF ? LANES_HALF : LANES_EXACT;
-	return (uint32_t)request->dtype | (uint32_t)form << LANES_FORM_SHIFT;
+	return lanes_word((uint32_t)request->dtype, form, 0);
 }
 
 struct tally_work *operation_make(struct tally_comm *comm, const struct request *request)
@@ -192,8 +192,13 @@ static bool lanes_of(const struct tally_comm *comm, const struct tally_work *wor
 {
 	const struct work_way way = work_way(work);
 	const struct lanes_call call = {
-		way.type,  way.op,         (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
-		way.count, comm->who.size, comm->lanes
+		.type = way.type,
+		.op = way.op,
+		.form = lanes_word_form(work->op.type),
+		.count = way.count,
+		.workers = comm->who.size,
+		.lanes = comm->lanes,
+		.exponent = lanes_word_exponent(work->op.type),
 	};
 
 	return lanes_choose(lanes, &call, NULL);
@@ -222,7 +227,7 @@ static int latency_check(const struct tally_comm *comm, const struct tally_work 
 	if (work->op.type != TALLY_INT32)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: dtype %s: latency mode has int32, as it is", call,
-				    report_dtypes[work->op.type & LANES_TYPE_MASK]);
+				    report_dtypes[lanes_word_type(work->op.type)]);
 	if (work->op.op != TALLY_SUM && work->op.op != TALLY_AVG)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: op %s: latency mode has sum and avg", call,
@@ -247,18 +252,18 @@ static int lanes_check(struct tally_comm *comm, struct tally_work *work, const c
 				    "%s: out of memory: op %s of %s gathers %llu elements of each "
 				    "of %u ranks",
 				    call, report_ops[work->op.op],
-				    report_dtypes[work->op.type & LANES_TYPE_MASK],
+				    report_dtypes[lanes_word_type(work->op.type)],
 				    (unsigned long long)work->op.count, comm->who.size);
 	if (lanes_of(comm, work, &lanes))
 		return TALLY_OK;
-	if (work->op.type >> LANES_FORM_SHIFT == LANES_HALF)
+	if (lanes_word_form(work->op.type) == LANES_HALF)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: TALLY_OP_HALF is for up to 16 ranks, and these are %u",
 				    call, comm->who.size);
 	return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 			    "%s: dtype %s: with %u ranks an element takes more than the %u lanes "
 			    "of this job's packets: start the aggregator with more",
-			    call, report_dtypes[work->op.type & LANES_TYPE_MASK], comm->who.size,
+			    call, report_dtypes[lanes_word_type(work->op.type)], comm->who.size,
 			    comm->lanes);
 }
 

@@ -117,20 +117,31 @@ const char *const report_kinds[] = { "allreduce", "barrier",   "reduce",
 				     "broadcast", "allgather", "reduce_scatter",
 				     "gather",    "scatter",   "alltoall" };
 
-static const char *const forms[] = { "", " as halves", " exactly" };
+/* What it is sent as. */
+static void form_text(uint32_t type, char text[24])
+{
+	static const char *const forms[] = { "", " as halves", " exactly" };
+	enum lanes_form form = lanes_word_form(type);
+
+	if (form == LANES_FIXED)
+		snprintf(text, 24, " below 2^%d", (int)lanes_word_exponent(type) - 126);
+	else
+		snprintf(text, 24, "%s", forms[form]);
+}
 
 const char *report_op(const struct control_op *op, char text[96])
 {
 	bool is_sum = op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
 		      op->kind == CONTROL_OP_REDUCE_SCATTER;
+	char form[24];
 
+	form_text(op->type, form);
 	if (op->kind == CONTROL_OP_BARRIER)
 		snprintf(text, 96, "barrier");
 	else
 		snprintf(text, 96, "%s of %llu %s%s%s%s", report_kinds[op->kind],
-			 (unsigned long long)op->count, report_dtypes[op->type & LANES_TYPE_MASK],
-			 forms[op->type >> LANES_FORM_SHIFT], is_sum ? ", " : "",
-			 is_sum ? report_ops[op->op] : "");
+			 (unsigned long long)op->count, report_dtypes[lanes_word_type(op->type)],
+			 form, is_sum ? ", " : "", is_sum ? report_ops[op->op] : "");
 	return text;
 }
 

@@ -301,10 +301,12 @@ static void report__operation_is_said_with_its_form(void **state)
 		const char *text;
 	} cases[] = {
 		{ CONTROL_OP_ALLREDUCE, TALLY_FLOAT32, TALLY_SUM, "allreduce of 12 float32, sum" },
-		{ CONTROL_OP_ALLREDUCE, TALLY_FLOAT32 | LANES_HALF << LANES_FORM_SHIFT, TALLY_AVG,
+		{ CONTROL_OP_ALLREDUCE, TALLY_FLOAT32 | LANES_HALF << 8, TALLY_AVG,
 		  "allreduce of 12 float32 as halves, avg" },
-		{ CONTROL_OP_REDUCE_SCATTER, TALLY_FLOAT64 | LANES_EXACT << LANES_FORM_SHIFT,
-		  TALLY_SUM, "reduce_scatter of 12 float64 exactly, sum" },
+		{ CONTROL_OP_REDUCE_SCATTER, TALLY_FLOAT64 | LANES_EXACT << 8, TALLY_SUM,
+		  "reduce_scatter of 12 float64 exactly, sum" },
+		{ CONTROL_OP_REDUCE, TALLY_FLOAT32 | LANES_FIXED << 8 | 129 << 16, TALLY_SUM,
+		  "reduce of 12 float32 below 2^3, sum" },
 		{ CONTROL_OP_BROADCAST, TALLY_INT8, 0, "broadcast of 12 int8" },
 		{ CONTROL_OP_BARRIER, TALLY_INT32, 0, "barrier" },
 	};

@@ -20,7 +20,7 @@ struct type type_of(uint32_t dtype)
 
 struct type type_of_op(const struct control_op *op)
 {
-	return type_of(op->type & LANES_TYPE_MASK);
+	return type_of(lanes_word_type(op->type));
 }
 
 uint32_t type_bytes(uint32_t dtype)

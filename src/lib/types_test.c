@@ -43,7 +43,7 @@ static void types__have_their_operations(void **state)
 
 static void types__travel_as_what_they_are_made_of(void **state)
 {
-	struct control_op op = { .type = TALLY_COMPLEX128 | LANES_EXACT << LANES_FORM_SHIFT };
+	struct control_op op = { .type = lanes_word(TALLY_COMPLEX128, LANES_EXACT, 0) };
 
 	(void)state;
 	assert_int_equal(type_of(TALLY_BOOL).lanes, LANES_UINT8);

@@ -102,7 +102,7 @@ struct work_way work_way(const struct tally_work *work)
 
 bool work_fold(struct tally_comm *comm, struct tally_work *work)
 {
-	const struct fold_op op = { work->op.type & LANES_TYPE_MASK, (int)work->op.op, work->reduce,
+	const struct fold_op op = { lanes_word_type(work->op.type), (int)work->op.op, work->reduce,
 				    work->reduce_ctx };
 
 	if (type_lanes_can(op.dtype, op.op))
@@ -196,7 +196,8 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.rest = work->residual,
 		.type = way.type,
 		.op = way.op,
-		.form = (enum lanes_form)(work->op.type >> LANES_FORM_SHIFT),
+		.form = lanes_word_form(work->op.type),
+		.exponent = lanes_word_exponent(work->op.type),
 		.stream = (int)work->op.stream,
 		.cookie = (uintptr_t)work,
 		.is_out_of_range = &work->is_out_of_range,

@@ -172,6 +172,8 @@ static struct control_op op_of(uint32_t program, uint64_t number)
 	op.type = rng_below(&rng, 12);
 	op.op = rng_below(&rng, 13);
 	op.root = rng_below(&rng, 2) * rng_u32(&rng);
+	if (!rng_below(&rng, 4))
+		op.type |= 3u << 8 | rng_below(&rng, 256) << 16; /* R-NUM-16 */
 	rng_init(&rng, program + 8 * admission_now.walk, number);
 	if (!program || (is_plot ? number != admission_now.plot_number
 				 : admission_now.mood != MOOD_CALLS || rng_below(&rng, 5)))

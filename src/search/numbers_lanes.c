@@ -149,14 +149,15 @@ void lanes_record(struct rng *rng)
 						   ? LANES_FREE
 						   : (enum lanes_form)rng_below(rng, LANES_FORMS),
 				   .workers = draw_workers(rng),
-				   .lanes = 4 + 4 * rng_below(rng, PACKET / 4) };
+				   .lanes = 4 + 4 * rng_below(rng, PACKET / 4),
+				   .exponent = rng_below(rng, 256) };
 	uint32_t ranks = call.workers < KINDS ? call.workers : KINDS, about;
 	bool is_number = rng_below(rng, 2), is_chosen;
 
 	count = 1 + rng_below(rng, ELEMENTS);
 	call.count = rng_below(rng, 3) ? 100000 : count;
 	is_chosen = lanes_choose(&lanes, &call, &quant_scalar);
-	record("lanes %u %u %u %llu %u %u %u", call.type, call.op, call.form,
+	record("lanes %u %u %u %u %llu %u %u %u", call.type, call.op, call.form, call.exponent,
 	       (unsigned long long)call.count, call.workers, call.lanes, is_chosen);
 	if (!is_chosen)
 		return;
@@ -164,6 +165,8 @@ void lanes_record(struct rng *rng)
 		count = map_full(lanes.shape, call.lanes);
 	record_also(" ; %u %u %u", lanes.shape.elements, lanes.shape.lanes, lanes.lane_op);
 	about = lanes.form ? rng_below(rng, (1u << lanes.form->exponent) - 1) : 0;
+	if (lanes.exponent) /* most are below it */
+		about = lanes.exponent + (rng_below(rng, 3) ? 0u : 1u);
 	for (uint32_t k = 0; k < ranks; k++) {
 		kinds[k].times = k ? 1 : call.workers - ranks + 1;
 		draw_source(rng, kinds[k].source, about, is_number);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lanes.py - how elements of every type become lanes, and sums of lanes elements: R-NUM-1 to R-NUM-14, read from
+"""lanes.py - how elements of every type become lanes, and sums of lanes elements: R-NUM-1 to R-NUM-16, read from
 docs/protocol.md alone. Elements are integers or fractions.Fraction, or INF, -INF, NAN; lanes are integers."""
 from fractions import Fraction
 import math
@@ -7,7 +7,7 @@ import struct
 
 INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16 = range(10)  # of nccl.h
 SUM, PROD, MAX, MIN, AVG, COPY = range(6)  # COPY: nothing is added up
-FREE, HALF, EXACT = range(3)
+FREE, HALF, EXACT, FIXED = range(4)
 ADD_LANES, MAX_LANES, TAKE_LANES = 0, 2, 3
 NONFINITE, RANGE = 0x20, 0x40
 INF, NAN = math.inf, math.nan
@@ -78,8 +78,9 @@ def is_finite(number):
 class Lanes:
     """How an operation travels."""
 
-    def __init__(self, dtype, op, count, size, packet, form=FREE):
+    def __init__(self, dtype, op, count, size, packet, form=FREE, exponent=0):
         self.dtype, self.op, self.size = dtype, op, size
+        self.fixed, self.limit = None, INF  # R-NUM-16: the exponent, and what is below its numbers
         self.form = FLOATS.get(dtype)
         self.shape, self.is_scaled, self.digit = (1, 1), False, 31 - log2(size)
         self.is_order, self.is_exact = op in (MAX, MIN), False
@@ -89,13 +90,13 @@ class Lanes:
         if self.is_raw:
             self.shape = (max(1, 4 // size_of(dtype)), max(1, size_of(dtype) // 4))
         elif not self.is_order:
-            self.choose(count, packet, form)
+            self.choose(count, packet, form, exponent)
         self.can = self.can and (packet >= self.shape[1] or not count)
 
     def digits(self, bits):
         return 1, -(-bits // self.digit)
 
-    def choose(self, count, packet, form):
+    def choose(self, count, packet, form, exponent):
         if self.form:
             exact = self.digits(self.form.bias + 1 - self.form.least)
             self.is_exact = count > 0 and (count <= packet // exact[1] or form == EXACT)  # R-NUM-13, R-NUM-15
@@ -104,6 +105,9 @@ class Lanes:
             self.shape = exact
         elif self.dtype == FLOAT32 and form == HALF and count:  # R-NUM-15
             self.shape, self.can = (2, 1), self.can and self.size <= 16
+        elif self.dtype == FLOAT32 and form == FIXED and count:
+            self.fixed, self.limit, self.is_scaled = exponent, Fraction(2)**(exponent - 126), False
+            self.can = self.can and 1 <= exponent <= 254
         elif self.dtype == FLOAT16 and self.size <= 16 or self.dtype == BFLOAT16 and self.size <= 128:  # R-NUM-11
             self.shape = 2, 1
         elif self.dtype in (INT64, UINT64):  # R-NUM-10
@@ -134,6 +138,7 @@ class Lanes:
         if self.dtype == FLOAT64:
             return self.shape[1] * self.digit - (min(exponent, 2046) - 1022)
         bits = 15 if self.shape[0] == 2 else 31
+        exponent = exponent if self.fixed is None else self.fixed
         return bits - log2(self.size) - (min(exponent, 254) - 126)
 
     def whole(self, number, exponent):
@@ -155,6 +160,10 @@ class Lanes:
             code = bits if not bits >> width - 1 else -1 - bits % 2**(width - 1)
         return -1 - code if self.op == MIN else code
 
+    def seen(self, number):
+        """R-NUM-16: what is too large counts as infinite."""
+        return math.copysign(INF, number) if is_finite(number) and abs(number) >= self.limit else number
+
     def spread(self, whole):
         """As digits, all with the sign of the whole."""
         sign, whole = (-1 if whole < 0 else 1), abs(whole)
@@ -170,7 +179,7 @@ class Lanes:
             bits = struct.unpack(f"<{len(elements)}{CODES[self.dtype]}", data)
             return [self.code(*one) for one in zip(elements, bits)], 0
         if self.form:
-            flags = 0 if all(map(is_finite, elements)) else NONFINITE
+            flags = 0 if all(is_finite(self.seen(x)) for x in elements) else NONFINITE
             elements = [self.whole(x, exponent) if is_finite(x) else 0 for x in elements]
         elif self.dtype in (INT32, UINT32) and any(abs(x) > (2**31 - 1) // self.size for x in elements):
             flags = RANGE
@@ -200,7 +209,9 @@ class Lanes:
         if self.is_order:
             return self.order(datas), 0
         if self.form:
-            return self.data([self.float_sum(column, times, exponent) for column in columns]), 0
+            sums = [self.float_sum(list(map(self.seen, column)), times, exponent) for column in columns]
+            beyond = sum(not all(is_finite(self.seen(x)) for x in column) for column in columns)
+            return self.data(sums), 0 if self.fixed is None else beyond
         sums = [sum(x * n for x, n in zip(column, times)) for column in columns]
         if self.op == AVG:
             sums = [abs(x) // self.size * (-1 if x < 0 else 1) for x in sums]
@@ -227,9 +238,9 @@ class Lanes:
         return best
 
 
-def lanes(expect, dtype, op, form, count, size, packet, can, shape=None, scale=None, *ranks):
+def lanes(expect, dtype, op, form, fixed, count, size, packet, can, shape=None, scale=None, *ranks):
     """What was recorded."""
-    way = Lanes(dtype, op, count, size, packet, form)
+    way = Lanes(dtype, op, count, size, packet, form, fixed)
     expect("R-NUM, what lanes can do", bool(can), way.can)
     if not can:
         return

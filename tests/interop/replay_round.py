@@ -53,9 +53,11 @@ def seconds(ms):
 
 
 def type_of(number):
-    """With its form: R-NUM-15."""
-    form, dtype = divmod(number, 256)
-    return TYPES[dtype] + ("", " as halves", " exactly")[form] if dtype < len(TYPES) and form < 3 else "elements"
+    """With its form, and what it is below: R-NUM-15, R-NUM-16."""
+    exponent, form, dtype = number >> 16, number >> 8 & 255, number & 255
+    if dtype >= len(TYPES) or form > 3 or exponent and form != 3:
+        return "elements"
+    return TYPES[dtype] + ("", " as halves", " exactly", f" below 2^{exponent - 126}")[form]
 
 
 def call(op):

@@ -26,13 +26,15 @@ static const char *const type_names[] = {
 	"uint64",     "float16",    "float32", "float64",   "bfloat16",
 	"float8e4m3", "float8e5m2", "bool",    "complex64", "complex128",
 };
-static const char *const form_names[] = { "", " as halves", " exactly" };
+static const char *const form_names[] = { "", " as halves", " exactly", " below 2^" };
 static const char *const op_names[] = { "sum",  "prod", "max", "min",  "avg",    "band",   "bor",
 					"bxor", "land", "lor", "lxor", "minloc", "maxloc", "user" };
 enum {
 	TYPES = sizeof(type_names) / sizeof(*type_names),
 	FORMS = sizeof(form_names) / sizeof(*form_names),
-	OPS = sizeof(op_names) / sizeof(*op_names)
+	OPS = sizeof(op_names) / sizeof(*op_names),
+	FORM_FIXED = FORMS - 1,
+	EXPONENT_OF_ONE = 126, /* of the numbers below 1 */
 };
 
 /* R-MAP-6 */
@@ -49,16 +51,30 @@ static void add_root(struct text *text, const struct control_op *op)
 		text_add(text, ", root %u", op->root);
 }
 
+/* Its type, its form, and of a fixed one what its elements are below: R-NUM-15, R-NUM-16. */
+static void add_type(struct text *text, uint32_t word)
+{
+	uint32_t type = word & 0xff, form = word >> 8 & 0xff, exponent = word >> 16;
+	bool is_fixed = form == FORM_FIXED;
+
+	if (type >= TYPES || form >= FORMS || (exponent && !is_fixed)) {
+		text_add(text, "elements");
+		return;
+	}
+	text_add(text, "%s%s", type_names[type], form_names[form]);
+	if (is_fixed && exponent < EXPONENT_OF_ONE)
+		text_add(text, "-%u", EXPONENT_OF_ONE - exponent);
+	else if (is_fixed)
+		text_add(text, "%u", exponent - EXPONENT_OF_ONE);
+}
+
 static void add_op(struct text *text, const struct control_op *op)
 {
-	uint32_t type = op->type & 0xff, form = op->type >> 8; /* R-NUM-15 */
-	bool is_known = type < TYPES && form < FORMS;
-
 	text_add(text, "%s", op->kind < CONTROL_OP_KIND_END ? kind_names[op->kind] : "operation");
-	if (op->kind != CONTROL_OP_BARRIER)
-		text_add(text, " of %llu %s%s", (unsigned long long)op->count,
-			 is_known ? type_names[type] : "elements",
-			 is_known ? form_names[form] : "");
+	if (op->kind != CONTROL_OP_BARRIER) {
+		text_add(text, " of %llu ", (unsigned long long)op->count);
+		add_type(text, op->type);
+	}
 	if (op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
 	    op->kind == CONTROL_OP_REDUCE_SCATTER)
 		text_add(text, ", %s", op->op < OPS ? op_names[op->op] : "?");

@@ -91,6 +91,10 @@ static void kinds_called(uint32_t first, uint16_t count)
 			calls[i].type = 8 | 2 << 8; /* R-NUM-15 */
 		if (calls[i].kind == CONTROL_OP_BROADCAST)
 			calls[i].type = 7 | 1 << 8;
+		if (calls[i].kind == CONTROL_OP_REDUCE_SCATTER)
+			calls[i].type = 7 | 3 << 8 | 130 << 16; /* R-NUM-16 */
+		if (calls[i].kind == CONTROL_OP_GATHER)
+			calls[i].type = 7 | 3 << 8 | 1 << 16;
 		if (calls[i].kind == CONTROL_OP_SCATTER)
 			calls[i].root = CONTROL_OP_SIZES + 5;
 	}
@@ -119,14 +123,16 @@ static void admission__every_kind_of_call_has_its_words(void **state)
 	assert_non_null(strstr(t.text, "host13 calls broadcast of 3 float32 as halves, root 1 "
 				       "(express); "));
 	assert_non_null(strstr(t.text, "host14 calls allgather of 3 float64 exactly (express); "));
-	assert_non_null(strstr(t.text, "host15 calls reduce_scatter of 3 int32, sum (express)"));
+	assert_non_null(strstr(t.text, "host15 calls reduce_scatter of 3 float32 below 2^4, sum "
+				       "(express)"));
 }
 
 static void admission__other_kinds_have_their_words_and_parts_of_given_sizes(void **state)
 {
 	(void)state;
 	kinds_called(CONTROL_OP_GATHER, 3);
-	assert_non_null(strstr(t.text, "host10 calls gather of 3 int32, root 1 (express); "));
+	assert_non_null(strstr(t.text, "host10 calls gather of 3 float32 below 2^-125, root 1 "
+				       "(express); "));
 	assert_non_null(strstr(t.text, "host11 calls scatter of 3 int32 in parts of given sizes "
 				       "(list 2147483653, with the root) (express); "));
 	assert_non_null(strstr(t.text, "host12 calls alltoall of 3 int32 (express)"));

@@ -6,6 +6,7 @@ enum {
 	FLOAT16_PAIR_WORKERS = 16,   /* as many as leave it a float16's 11 bits, */
 	BFLOAT16_PAIR_WORKERS = 128, /* or a bfloat16's 8 (R-NUM-11) */
 	FLOAT64_BITS = 55,           /* R-NUM-12 */
+	FLOAT32_EXPONENT_MAX = 254,
 };
 
 static const struct {
@@ -98,6 +99,20 @@ static bool choose_half(struct lanes *lanes)
 	return lanes->workers <= FLOAT16_PAIR_WORKERS;
 }
 
+/* R-NUM-16 */
+static bool choose_fixed(struct lanes *lanes, uint32_t exponent)
+{
+	lanes->way = &lanes_fixed;
+	lanes->exponent = (uint8_t)exponent;
+	return exponent && exponent <= FLOAT32_EXPONENT_MAX;
+}
+
+/* The caller has said how, and it is for this type. */
+static bool is_form_of(const struct lanes_call *call, enum lanes_form form)
+{
+	return call->form == form && call->type == LANES_FLOAT32 && call->count;
+}
+
 bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const struct quant_ops *quant)
 {
 	bool is_order = call->op == LANES_MAX || call->op == LANES_MIN;
@@ -121,8 +136,10 @@ bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const stru
 		lanes->way = &lanes_order;
 	else if (choose_exact(lanes, call))
 		;
-	else if (call->form == LANES_HALF && call->type == LANES_FLOAT32 && call->count)
+	else if (is_form_of(call, LANES_HALF))
 		return choose_half(lanes) && map_full(lanes->shape, call->lanes);
+	else if (is_form_of(call, LANES_FIXED))
+		return choose_fixed(lanes, call->exponent) && map_full(lanes->shape, call->lanes);
 	else
 		choose_sum(lanes);
 	if (!call->count) /* R-MAP-5: it fits any packet */

@@ -37,8 +37,28 @@ enum lanes_op {
 };
 
 /* What floats are sent as, where the caller has a say (R-NUM-15). */
-enum lanes_form { LANES_FREE, LANES_HALF, LANES_EXACT, LANES_FORMS };
-enum { LANES_FORM_SHIFT = 8, LANES_TYPE_MASK = 0xff }; /* in a descriptor's type */
+enum lanes_form { LANES_FREE, LANES_HALF, LANES_EXACT, LANES_FIXED, LANES_FORMS };
+
+/* A descriptor's type: an element's type, the form, and the exponent of LANES_FIXED. */
+static inline uint32_t lanes_word(uint32_t type, enum lanes_form form, uint32_t exponent)
+{
+	return type | (uint32_t)form << 8 | exponent << 16;
+}
+
+static inline uint32_t lanes_word_type(uint32_t word)
+{
+	return word & 0xff;
+}
+
+static inline enum lanes_form lanes_word_form(uint32_t word)
+{
+	return (enum lanes_form)(word >> 8 & 0xff);
+}
+
+static inline uint32_t lanes_word_exponent(uint32_t word)
+{
+	return word >> 16;
+}
 
 /* An operation, as far as its numbers go. */
 struct lanes_call {
@@ -46,8 +66,9 @@ struct lanes_call {
 	enum lanes_op op;
 	enum lanes_form form;
 	uint64_t count;
-	uint32_t workers; /* 1..65535 */
-	uint32_t lanes;   /* of a packet */
+	uint32_t workers;  /* 1..65535 */
+	uint32_t lanes;    /* of a packet */
+	uint32_t exponent; /* of LANES_FIXED: 1..254 */
 };
 
 struct lanes;
@@ -76,7 +97,8 @@ struct lanes {
 	struct map_shape shape;
 	struct wide_form wide; /* what takes more than a lane */
 	uint32_t workers;
-	uint8_t bytes; /* of an element */
+	uint8_t bytes;    /* of an element */
+	uint8_t exponent; /* of all chunks, said by the caller (R-NUM-16) */
 	enum wire_op lane_op;
 	enum lanes_type type;
 	bool is_avg, is_min;
@@ -89,7 +111,8 @@ uint32_t lanes_bytes(enum lanes_type type);
 /* Whether lanes can do it: there is no product, and no minimum or maximum of 64 bits. */
 bool lanes_can(enum lanes_type type, enum lanes_op op);
 
-/* False: lanes cannot do it, not one element fits a packet, or there are too many workers for halves. */
+/* False: lanes cannot do it, not one element fits a packet, there are too many workers for halves, or no float32 has the
+ * fixed exponent. */
 bool lanes_choose(struct lanes *lanes, const struct lanes_call *call,
 		  const struct quant_ops *quant);
 

@@ -3,6 +3,7 @@
 #include "core/shared/lanes_ways.h"
 
 enum {
+	EXPONENT_MAX_32 = 254,
 	EXPONENT_MAX_64 = 2046,
 	HALF_BITS = 16,
 };
@@ -120,6 +121,57 @@ const struct lanes_way lanes_float32 = { .exponent = float32_exponent,
 					 .unpack = float32_unpack,
 					 .detail = float32_detail,
 					 .amend = float32_amend };
+
+/* ---- float32 with an exponent that the caller has said: what is above it counts as infinite (R-NUM-16) ---- */
+
+static uint8_t fixed_pack(const struct lanes *lanes, int32_t *lane, const void *source,
+			  uint32_t count, uint32_t exponent)
+{
+	uint8_t flags = float32_pack(lanes, lane, source, count, lanes->exponent);
+
+	(void)exponent;
+	if (lanes->quant->exponent_f32(source, count) > lanes->exponent)
+		flags |= WIRE_NONFINITE;
+	return flags;
+}
+
+static uint64_t fixed_unpack(const struct lanes *lanes, void *destination, const int32_t *lane,
+			     uint32_t count, uint32_t exponent, bool is_raw)
+{
+	(void)exponent;
+	return float32_unpack(lanes, destination, lane, count, lanes->exponent, is_raw);
+}
+
+static void fixed_detail(const struct lanes *lanes, int32_t *lane, const void *source,
+			 uint32_t count)
+{
+	const uint32_t *from = source;
+
+	quant_detail_pack_f32(lane, source, count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t exponent = from[i] >> 23 & 0xff;
+
+		if (exponent > lanes->exponent && exponent <= EXPONENT_MAX_32)
+			lane[i] = from[i] >> 31 ? 1 << HALF_BITS : 1;
+	}
+}
+
+/* All that become infinite or NaN count. */
+static uint64_t fixed_amend(const struct lanes *lanes, void *destination, const int32_t *lane,
+			    uint32_t count)
+{
+	uint64_t saturated = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		saturated += lane[i] != 0;
+	float32_amend(lanes, destination, lane, count);
+	return saturated;
+}
+
+const struct lanes_way lanes_fixed = { .pack = fixed_pack,
+				       .unpack = fixed_unpack,
+				       .detail = fixed_detail,
+				       .amend = fixed_amend };
 
 /* ---- 16 bits, one or two in a lane (R-NUM-11) ---- */
 

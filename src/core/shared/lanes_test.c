@@ -17,7 +17,7 @@ enum { PACKET = 360, RANKS = 4 };
 /* As a big operation has it, or one of `count` elements. */
 static struct lanes chosen(enum lanes_type type, enum lanes_op op, uint32_t workers, uint64_t count)
 {
-	struct lanes_call call = { type, op, LANES_FREE, count, workers, PACKET };
+	struct lanes_call call = { type, op, LANES_FREE, count, workers, PACKET, 0 };
 	struct lanes lanes;
 
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
@@ -95,7 +95,7 @@ static void lanes__shapes_are_as_the_rules_say(void **state)
 
 static void lanes__what_cannot_be_done_is_refused(void **state)
 {
-	struct lanes_call call = { LANES_FLOAT32, LANES_PROD, LANES_FREE, 8, 2, PACKET };
+	struct lanes_call call = { LANES_FLOAT32, LANES_PROD, LANES_FREE, 8, 2, PACKET, 0 };
 	struct lanes lanes;
 
 	(void)state;
@@ -106,12 +106,12 @@ static void lanes__what_cannot_be_done_is_refused(void **state)
 		assert_int_equal(lanes_choose(&lanes, &call, &quant_scalar),
 				 lanes_bytes(call.type) < 8);
 	}
-	call = (struct lanes_call){ LANES_INT64, LANES_SUM, LANES_FREE, 8, 65535, 4 };
+	call = (struct lanes_call){ LANES_INT64, LANES_SUM, LANES_FREE, 8, 65535, 4, 0 };
 	assert_false(lanes_choose(&lanes, &call, &quant_scalar)); /* 5 lanes */
 	call.lanes = 8;
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
 	call = (struct lanes_call){
-		LANES_INT64, LANES_SUM, LANES_FREE, 0, 65535, 4
+		LANES_INT64, LANES_SUM, LANES_FREE, 0, 65535, 4, 0
 	}; /* of nothing */
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
 	assert_int_equal(map_full(lanes.shape, 4), 4);
@@ -143,7 +143,7 @@ static void lanes__few_floats_are_exact(void **state)
 /* R-NUM-15 */
 static void lanes__forms_are_what_the_caller_says(void **state)
 {
-	struct lanes_call call = { LANES_FLOAT32, LANES_SUM, LANES_HALF, 1000000, 16, PACKET };
+	struct lanes_call call = { LANES_FLOAT32, LANES_SUM, LANES_HALF, 1000000, 16, PACKET, 0 };
 	struct lanes lanes;
 
 	(void)state;
@@ -156,6 +156,43 @@ static void lanes__forms_are_what_the_caller_says(void **state)
 	assert_true(lanes.is_exact);
 	call.lanes = 8;
 	assert_false(lanes_choose(&lanes, &call, &quant_scalar)); /* 11 lanes */
+}
+
+/* R-NUM-16: 3 ranks, and 2^3 is above all that is to come. */
+static void lanes__fixed_scale_asks_for_no_exponent_and_flags_what_is_above(void **state)
+{
+	struct lanes_call call = { LANES_FLOAT32, LANES_SUM, LANES_FIXED, 1000, 3, PACKET, 129 };
+	const float source[9] = { 7.75f, 0x1p-26f, 0x1p-27f, -7.5f,    -0x1p-25f,
+				  0,     1,        0x1p-26f, -0x1p-26f };
+	const float above[12] = { -8,        8, FLT_MAX, INFINITY,      1,  -8, 1,
+				  0x1p-149f, 1, 1,       0x1.fffffep2f, NAN };
+	float result[4];
+	struct lanes lanes;
+
+	(void)state;
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	assert_null(lanes.way->exponent);
+	assert_int_equal(map_full(lanes.shape, PACKET), PACKET);
+	assert_int_equal(all_get(&lanes, result, source, 3), 0);
+	assert_true(result[0] == 1.25f && result[1] == 0 && result[2] == -0x1p-26f);
+	assert_int_equal(all_get(&lanes, result, above, 4), 4);
+	assert_true(isinf(result[0]) && result[0] < 0);
+	assert_true(isnan(result[1])); /* above, from two sides */
+	assert_true(isinf(result[2]) && result[2] > 0);
+	assert_true(isnan(result[3]));
+	call.op = LANES_AVG;
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	assert_int_equal(all_get(&lanes, result, source, 3), 0);
+	assert_true(result[0] == 1.25f / 3);
+	for (uint32_t i = 0; i < 4; i++) { /* no float32 has the first and the last of these */
+		const uint32_t exponents[] = { 0, 1, 254, 255 };
+
+		call.exponent = exponents[i];
+		assert_int_equal(lanes_choose(&lanes, &call, &quant_scalar), i == 1 || i == 2);
+	}
+	call.count = 36; /* exact, and no largest number */
+	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
+	assert_true(lanes.is_exact);
 }
 
 static void lanes__cancellation_and_the_ends_of_the_range_are_exact(void **state)
@@ -326,6 +363,7 @@ int main(void)
 		cmocka_unit_test(lanes__what_cannot_be_done_is_refused),
 		cmocka_unit_test(lanes__few_floats_are_exact),
 		cmocka_unit_test(lanes__forms_are_what_the_caller_says),
+		cmocka_unit_test(lanes__fixed_scale_asks_for_no_exponent_and_flags_what_is_above),
 		cmocka_unit_test(lanes__cancellation_and_the_ends_of_the_range_are_exact),
 		cmocka_unit_test(lanes__exact_sums_know_infinities),
 		cmocka_unit_test(lanes__integers_saturate_and_are_counted),

@@ -9,6 +9,6 @@ enum { LANES_CODE_NAN = INT32_MAX }; /* above every number, for min too */
 
 extern const struct lanes_way lanes_narrow, lanes_int32, lanes_uint32, lanes_int64;
 extern const struct lanes_way lanes_order, lanes_copy;
-extern const struct lanes_way lanes_float32, lanes_half, lanes_float64, lanes_exact;
+extern const struct lanes_way lanes_float32, lanes_fixed, lanes_half, lanes_float64, lanes_exact;
 
 #endif
