@@ -325,11 +325,20 @@ struct tally_op_options {
 	 * it is not lost. As long as all buffers together, aligned, apart from them, and lent as they are. Ranks need not
 	 * agree. Not in a group. */
 	float *residual;
+
+	/* A caller whose struct ends here keeps working, too. */
+
+	/* A fixed scale, for sums and averages of float32; 0: none. Ranks must agree. Elements are sent as multiples of 1/scale
+	 * (or less: the largest power of two that is not above it counts), and no exponent is agreed first: small calls take
+	 * one round trip. With N ranks, elements are to be below 2^31 / N' / scale, N' the next power of two from N on: `tally
+	 * bench profile` suggests one. A larger element counts as infinite, and the elements of the result that are not finite
+	 * are counted (tally_stats). A sum that fits one packet is exact without it. */
+	double scale;
 };
 #define TALLY_OP_OPTIONS_INIT                                                                     \
 	{                                                                                         \
 		sizeof(struct tally_op_options), NULL, TALLY_STREAM_AUTO, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL                                                                \
+			NULL, NULL, 0                                                             \
 	}
 
 /* A deadline that passes ends the operation, and the communicator, on ALL ranks with TALLY_ERR_TIMEOUT. The
@@ -513,7 +522,9 @@ struct tally_stats {
 	uint64_t detail_rounds;   /* second packets: Inf, NaN, a large int32 or uint32 */
 	uint64_t chunks_express;  /* chunks (packets of data) per stream */
 	uint64_t chunks_bulk;
-	uint64_t saturated; /* integers of results, in packets of which this rank has stored some */
+	/* Elements of results, in packets of which this rank has stored some: integers that have left their type, and
+	 * what is not finite with a fixed scale. */
+	uint64_t saturated;
 	uint64_t bytes_out; /* UDP payload */
 	uint64_t bytes_in;
 	uint64_t packets_bad; /* received, but not from this job */

@@ -240,7 +240,7 @@ static void collective__takes_options_of_an_older_header(void **state)
 	assert_int_equal(x[0], -7);
 	options.size++;
 	refused(tally_ibroadcast(x, x, 1, TALLY_INT32, 1, seats[1].comm, &options, &works[1]),
-		TALLY_ERR_ARGUMENT, "tally_ibroadcast: options->size is 33, not 72");
+		TALLY_ERR_ARGUMENT, "tally_ibroadcast: options->size is 33, not 80");
 	options.size = offsetof(struct tally_op_options, reduce);
 	options.counts = options.displs = NULL;
 	options.reduce = reduce_not_to_be_called;

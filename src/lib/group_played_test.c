@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_played_test.c - groups, and what operations are refused for, with a played endpoint: in whose words, and what is
  * left of them. */
+#include <math.h>
+
 #include "lib/played_fixture.h"
 
 static int32_t x[16], y[16];
@@ -291,6 +293,76 @@ static void forms__of_a_communicator_are_those_of_its_float_sums(void **state)
 	test.comm.flags = 0;
 }
 
+/* Four ranks; what lies between two powers of two counts as the lower one. An operation's scale goes before a
+ * communicator's form. */
+static void scale__is_an_exponent_that_all_ranks_compare(void **state)
+{
+	static const struct {
+		double scale;
+		uint32_t exponent;
+	} cases[] = { { 1, 155 },   { 0x1p20, 135 },  { 0x1.fffffp20, 135 },
+		      { 0.5, 156 }, { 0x1.8p154, 1 }, { 0x1p-99, 254 } };
+	static int32_t wide[sizeof(cases) / sizeof(*cases)][2];
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work;
+
+	(void)state;
+	test.comm.flags = TALLY_HALF;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		options.scale = cases[i].scale;
+		assert_int_equal(tally_iallreduce(wide[i], wide[i], 1, TALLY_FLOAT32, TALLY_AVG,
+						  &test.comm, &options, &work),
+				 TALLY_OK);
+		assert_int_equal(test.ops[i].form, LANES_FIXED);
+		assert_int_equal(test.ops[i].exponent, cases[i].exponent);
+		assert_int_equal(test.ops[i].descriptor.type,
+				 TALLY_FLOAT32 | LANES_FIXED << 8 | cases[i].exponent << 16);
+	}
+	test.comm.flags = 0;
+}
+
+static void refusal__of_a_scale_says_what_it_may_be(void **state)
+{
+	static const double wrong[] = { -1, (double)NAN, (double)INFINITY, 0x1p155,
+					0x1.fffffp-100 };
+	static const char *const shown[] = { "-1", "nan", "inf", "4.56719e+46", "1.57772e-30" };
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work;
+	char text[256];
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		options.scale = wrong[i];
+		assert_int_equal(tally_iallreduce(x, x, 1, TALLY_FLOAT32, TALLY_SUM, &test.comm,
+						  &options, &work),
+				 TALLY_ERR_ARGUMENT);
+		snprintf(text, sizeof(text),
+			 "tally_iallreduce: options->scale is %s: with 4 ranks it is from 2^-99 to "
+			 "2^154",
+			 shown[i]);
+		said(text);
+	}
+	options.scale = 1;
+	assert_int_equal(tally_ibarrier(&test.comm, &options, &work), TALLY_OK);
+	for (uint32_t i = 0; i < 3; i++) {
+		static const int dtypes[] = { TALLY_INT32, TALLY_FLOAT64, TALLY_FLOAT32 };
+		static const int ops[] = { TALLY_SUM, TALLY_AVG, TALLY_MAX };
+
+		assert_int_equal(tally_iallreduce(x, x, 1, dtypes[i], ops[i], &test.comm, &options,
+						  &work),
+				 TALLY_ERR_UNSUPPORTED);
+		said("tally_iallreduce: options->scale is for sum and avg of float32");
+	}
+	assert_int_equal(tally_ibroadcast(x, x, 1, TALLY_FLOAT32, 0, &test.comm, &options, &work),
+			 TALLY_ERR_UNSUPPORTED);
+	said("tally_ibroadcast: options->scale is for sum and avg of float32");
+	options.flags = TALLY_OP_EXACT;
+	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_FLOAT32, TALLY_SUM, &test.comm, &options,
+					  &work),
+			 TALLY_ERR_ARGUMENT);
+	said("tally_iallreduce: options->scale with TALLY_OP_HALF or TALLY_OP_EXACT: choose one");
+}
+
 /* At the limit it is taken. */
 static void refusal__of_a_buffer_names_it(void **state)
 {
@@ -485,6 +557,8 @@ int main(void)
 		TEST(stream__is_what_the_call_says_or_its_size),
 		TEST(refusal__of_a_type_or_an_operation_names_it),
 		TEST(forms__of_a_communicator_are_those_of_its_float_sums),
+		TEST(scale__is_an_exponent_that_all_ranks_compare),
+		TEST(refusal__of_a_scale_says_what_it_may_be),
 		TEST(refusal__of_a_buffer_names_it),
 		TEST(refusal__of_options_names_them),
 		TEST(refusal__of_latency_mode_names_what_it_has_not),

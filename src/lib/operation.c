@@ -55,13 +55,19 @@ static uint32_t descriptor_type(const struct tally_comm *comm, const struct requ
 {
 	const uint32_t forms = TALLY_OP_HALF | TALLY_OP_EXACT;
 	uint32_t flags = request->options ? request->options->flags & forms : 0;
+	double scale = request->options ? request->options->scale : 0;
 	enum lanes_form form = LANES_FREE;
+	uint32_t exponent = 0;
 
 	if (!flags && takes_form(request, comm->flags))
 		flags = comm->flags;
-	if (flags && request_is_sum(request->kind))
+	if (scale > 0 && request_is_sum(request->kind)) {
+		form = LANES_FIXED;
+		exponent = (uint32_t)request_exponent(scale, comm->who.size);
+	} else if (flags && request_is_sum(request->kind)) {
 		form = flags & TALLY_OP_HALF ? LANES_HALF : LANES_EXACT;
-	return lanes_word((uint32_t)request->dtype, form, 0);
+	}
+	return lanes_word((uint32_t)request->dtype, form, exponent);
 }
 
 struct tally_work *operation_make(struct tally_comm *comm, const struct request *request)
@@ -309,14 +315,15 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 
 /* ---- starting ---- */
 
-/* A caller built with an older header, whose struct ends before `counts` or `reduce`, keeps working. */
+/* A caller built with an older header, whose struct ends before one of these, keeps working. */
 static void options_take(struct request *request, struct tally_op_options *mine)
 {
 	const size_t before_counts = offsetof(struct tally_op_options, counts);
 	const size_t before_reduce = offsetof(struct tally_op_options, reduce);
+	const size_t before_scale = offsetof(struct tally_op_options, scale);
 	size_t size = request->options ? request->options->size : 0;
 
-	if (size != before_counts && size != before_reduce)
+	if (size != before_counts && size != before_reduce && size != before_scale)
 		return;
 	memset(mine, 0, sizeof(*mine));
 	memcpy(mine, request->options, size);

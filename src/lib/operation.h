@@ -29,6 +29,9 @@ bool request_is_sum(enum control_op_kind kind);
 /* TALLY_OK, or what is wrong with it, said. No lock held. */
 int request_check(struct tally_comm *comm, const struct request *request);
 
+/* The exponent of LANES_FIXED for a scale above 0: only 1 to 254 is one (R-NUM-16). */
+int request_exponent(double scale, uint32_t ranks);
+
 /* ---- operation.c ---- */
 
 /* A work that has everything but a number; NULL, said: out of memory. Lock held. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - what a call asks for: what of it is refused, before anything is made. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -190,8 +191,51 @@ static int residual_check(const struct report_who *who, const struct request *re
 	return TALLY_OK;
 }
 
+enum {
+	EXPONENT_OF_ONE = 126, /* of the numbers from 1/2 to 1: what is below 1 */
+	EXPONENT_MAX = 254,
+};
+
+int request_exponent(double scale, uint32_t ranks)
+{
+	struct quant_scale one;
+	int above; /* the least power of two that is */
+
+	quant_scale(&one, ranks, EXPONENT_OF_ONE);
+	frexp(scale, &above);
+	return EXPONENT_OF_ONE + one.shift - (above - 1);
+}
+
+static int scale_check(const struct report_who *who, const struct request *request)
+{
+	double scale = request->options->scale;
+	int exponent, most = request_exponent(1, who->size) - 1;
+
+	if (scale == 0 || request->kind == CONTROL_OP_BARRIER)
+		return TALLY_OK;
+	if (!request_is_sum(request->kind) || request->dtype != TALLY_FLOAT32 ||
+	    (request->op != TALLY_SUM && request->op != TALLY_AVG))
+		return report_error(who, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->scale is for sum and avg of float32",
+				    request->call);
+	if (request->options->flags & (TALLY_OP_HALF | TALLY_OP_EXACT))
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: options->scale with TALLY_OP_HALF or TALLY_OP_EXACT: "
+				    "choose one",
+				    request->call);
+	exponent = scale > 0 && isfinite(scale) ? request_exponent(scale, who->size) : 0;
+	if (exponent < 1 || exponent > EXPONENT_MAX)
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: options->scale is %g: with %u ranks it is from 2^%d to "
+				    "2^%d",
+				    request->call, scale, who->size, most + 1 - EXPONENT_MAX, most);
+	return TALLY_OK;
+}
+
 static int options_check(const struct report_who *who, const struct request *request)
 {
+	int result;
+
 	const struct tally_op_options *options = request->options;
 
 	if (!options)
@@ -237,7 +281,8 @@ static int options_check(const struct report_who *who, const struct request *req
 				    "float32",
 				    request->call, report_ops[request->op],
 				    report_dtypes[request->dtype]);
-	return residual_check(who, request);
+	result = scale_check(who, request);
+	return result ? result : residual_check(who, request);
 }
 
 int request_check(struct tally_comm *comm, const struct request *request)

@@ -25,6 +25,7 @@ import lanes as ways  # noqa: E402
 
 SIZES = [0, 1, 359, 360, 361, 65537]
 PAIRS = [(1, 359), (360, 361)]  # in a group
+FIXED, EXPONENT = (720, 5), 127  # of float32 with a fixed scale, for elements below 2
 OPS = [ways.SUM, ways.AVG, ways.MIN, ways.MAX, ways.PROD]
 BITS = {5: "band", 6: "bor", 7: "bxor", 8: "land", 9: "lor", 10: "lxor"}  # of integers
 MINLOC, MAXLOC, USER = 11, 12, 13
@@ -46,7 +47,7 @@ class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("stream", ctypes.c_int),
                 ("deadline_ms", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("counts", ctypes.c_void_p),
                 ("displs", ctypes.c_void_p), ("reduce", ctypes.c_void_p), ("reduce_ctx", ctypes.c_void_p),
-                ("residual", ctypes.c_void_p)]
+                ("residual", ctypes.c_void_p), ("scale", ctypes.c_double)]
 
 
 class CommOptions(ctypes.Structure):
@@ -62,6 +63,8 @@ def form_of(dtype, op, sizes, is_part=False):
     """How floats of some groups are to travel; those of the parts of a split, if they say nothing, exactly."""
     if inner(dtype)[0] not in CALM or op not in (ways.SUM, ways.AVG):
         return ways.FREE
+    if sizes == FIXED:
+        return ways.FIXED
     if is_part and (len(sizes) == 1 or sizes == PAIRS[1] and dtype != ways.FLOAT32):
         return ways.EXACT
     if len(sizes) == 1:
@@ -80,6 +83,8 @@ def cases():
             some = [(size,) for size in SIZES] + PAIRS
             for sizes in some[1::3] if is_gathered(dtype, op) else some:
                 yield dtype, op, sizes
+            if dtype == ways.FLOAT32 and op in (ways.SUM, ways.AVG):
+                yield from [(dtype, op, FIXED)] * 3
         for op in (MINLOC, MAXLOC):  # of pairs
             yield from ((dtype, op, (2,)), (dtype, op, (360, 718)))
         yield dtype, USER, (361, 5)
@@ -138,7 +143,10 @@ class Rank:
 
     def group(self, comm, buffers, dtype, op):
         works = [ctypes.c_void_p() for _ in buffers]
-        options = Options(size=ctypes.sizeof(Options), flags=FLAGS[form_of(dtype, op, tuple(b[2] for b in buffers))])
+        form = form_of(dtype, op, tuple(b[2] for b in buffers))
+        options = Options(size=ctypes.sizeof(Options), flags=FLAGS.get(form, 0))
+        if form == ways.FIXED:
+            options.scale = 2.0**(126 + 31 - ways.log2(self.lib.tally_comm_size(comm)) - EXPONENT)
         if op == USER:
             options.reduce = ctypes.cast(reduce, ctypes.c_void_p)
         self.ok(self.lib.tally_group_start())
@@ -300,7 +308,8 @@ def right(number, case, ranks, packet, is_part):
             part = slice(first * width, (first + 360) * width)
             yield first * width, gathered(dtype, op, [data[part] for data in datas])
         return
-    way = ways.Lanes(inner(dtype)[0], op, count, len(ranks), packet, form_of(dtype, op, sizes, is_part))
+    form = form_of(dtype, op, sizes, is_part)
+    way = ways.Lanes(inner(dtype)[0], op, count, len(ranks), packet, form, EXPONENT)
     full = packet // way.shape[1] * way.shape[0]
     for first in chunks_of(count, full):
         parts = [(1, data[first * width:(first + full) * width]) for data in datas]

@@ -124,7 +124,7 @@ static void killed_rank__is_named_if_it_hosts_the_aggregator(void **state)
 
 struct call {
 	size_t count;
-	int dtype, op; /* dtype: from bit 8 on flags, too */
+	int dtype, op; /* dtype: from bit 8 on flags, from 16 on log2 of a scale, too */
 	const char *name;
 };
 
@@ -158,6 +158,10 @@ static const struct mismatch_case mismatches[] = {
 	  { { 100, TALLY_FLOAT64, TALLY_AVG, NULL } },
 	  { { 100, TALLY_FLOAT64 | TALLY_OP_EXACT << 8, TALLY_AVG, NULL } }, 1,
 	  { "100 float64, avg", "100 float64 exactly, avg" } },
+	{ "another scale",
+	  { { 1000, TALLY_FLOAT32 | 20 << 16, TALLY_SUM, NULL } },
+	  { { 1000, TALLY_FLOAT32 | 31 << 16, TALLY_SUM, NULL } }, 1,
+	  { "1000 float32 below 2^9, sum", "1000 float32 below 2^-2, sum" } },
 	{ "a minimum against a maximum",
 	  { { 1000, TALLY_BFLOAT16, TALLY_MIN, NULL } }, { { 1000, TALLY_BFLOAT16, TALLY_MAX, NULL } }, 1,
 	  { "bfloat16, min", "bfloat16, max" } },
@@ -195,7 +199,9 @@ static void mismatch_body(struct ranks *ranks, uint32_t rank)
 		struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
 
 		options.name = calls[i].name;
-		options.flags = (uint32_t)calls[i].dtype >> 8;
+		options.flags = (uint32_t)calls[i].dtype >> 8 & 0xff;
+		if (calls[i].dtype >> 16)
+			options.scale = (double)(1u << (calls[i].dtype >> 16));
 		result = tally_iallreduce(x[i], x[i], calls[i].count, calls[i].dtype & 0xff,
 					  calls[i].op, comm, &options, &works[i]);
 	}
