@@ -8,6 +8,7 @@
 #include "lib/bootstrap.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tools/bench_block.h"
 #include "tools/bench_data.h"
 #include "tools/command.h"
 #include "util/clock.h"
@@ -138,6 +140,7 @@ static void batch_add(struct bench *bench, uint64_t count, int dtype)
 			.dtype = dtype,
 			.is_avg = bench->options.is_avg,
 			.count = count,
+			.scale = bench->options.scale,
 		},
 		.offset = bench->ops_bytes,
 	};
@@ -509,6 +512,21 @@ static int options_agree(struct bench *bench)
 	return result;
 }
 
+/* Its own data have to fit. */
+static int scale_check(const struct bench *bench)
+{
+	double most = ldexp(1, 31 - (int)block_log2(bench->ranks)) / DATA_LIMIT;
+
+	if (bench->options.scale <= most)
+		return TALLY_OK;
+	if (bench->rank == 0)
+		fprintf(stderr,
+			"tally bench: --scale %g: with %u ranks at most %g, for elements are up to "
+			"%d\n",
+			bench->options.scale, bench->ranks, most, DATA_LIMIT);
+	return TALLY_ERR_ARGUMENT;
+}
+
 static int rows_run(struct bench *bench)
 {
 	const struct bench_options *options = &bench->options;
@@ -538,7 +556,9 @@ static int bench_run(struct bench *bench)
 		.ranks = bench->ranks,
 		.stats = TALLY_STATS_INIT,
 	};
-	result = buffers_open(bench);
+	result = scale_check(bench);
+	if (!result)
+		result = buffers_open(bench);
 	if (!result)
 		result = tally_comm_get_stats(bench->comm, &bench->report.stats);
 	if (!result)
@@ -555,7 +575,11 @@ static int bench_run(struct bench *bench)
 int bench_main(int argc, char **argv)
 {
 	static struct bench bench;
-	int result = bench_parse(&bench.options, argc, argv);
+	int result;
+
+	if (argc > 1 && !strcmp(argv[1], "profile"))
+		return profile_main(argc - 1, argv + 1);
+	result = bench_parse(&bench.options, argc, argv);
 
 	if (result >= 0)
 		return result;

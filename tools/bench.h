@@ -36,6 +36,7 @@ struct bench_options {
 	uint64_t inflight;
 	uint64_t window;
 	uint64_t latency_slots, latency_window; /* latency mode, unless latency_slots is 0 */
+	double scale;                           /* 0: none */
 	bool is_checked;
 	bool is_json;
 	bool is_in_place;
@@ -45,6 +46,9 @@ struct bench_options {
 
 /* Exit status, or -1: go on. */
 int bench_parse(struct bench_options *options, int argc, char **argv);
+
+/* bench_profile.c: tally bench profile. Exit status. */
+int profile_main(int argc, char **argv);
 
 /* What one rank counts while one row is measured; every field travels to rank 0 as a number. */
 struct bench_count {

@@ -181,11 +181,16 @@ void data_fill(const struct data_op *op, uint32_t rank, void *out)
 	}
 }
 
-/* tally.h: N * 2^(E-126) / 2^(31 - ceil(log2 N)), E the biased exponent of the largest magnitude. */
+/* tally.h: N * 2^(E-126) / 2^(31 - ceil(log2 N)), E the biased exponent of the largest magnitude; or N multiples of what a
+ * fixed scale has. */
 static double bound_of(const struct data_op *op, double top)
 {
 	int exponent;
 
+	if (op->scale > 0) {
+		frexp(op->scale, &exponent);
+		return ldexp((double)op->ranks, 1 - exponent);
+	}
 	if (top == 0)
 		return 0;
 	frexp(top, &exponent); /* top < 2^exponent, that is E - 126 */

@@ -22,7 +22,11 @@ struct data_op {
 	int dtype; /* enum tally_dtype */
 	bool is_avg;
 	size_t count;
+	double scale; /* of a float32 sum, as in tally_op_options; 0: none */
 };
+
+/* No element's magnitude is as large. */
+#define DATA_LIMIT 32
 
 /* What verification found. */
 struct data_verdict {

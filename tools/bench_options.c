@@ -26,6 +26,7 @@ static const char help[] =
 	"usage: tally bench allreduce [OPTION...]\n"
 	"       tally bench reduce|broadcast|allgather|reduce_scatter|gather|scatter|alltoall\n"
 	"                                         the root is rank 0; --elements are of all parts\n"
+	"       tally bench profile ...           suggest a --scale (tally bench profile --help)\n"
 	"\n"
 	"  tally run -n 4 -- tally bench allreduce                 4 ranks here, no aggregator "
 	"needed\n"
@@ -52,6 +53,7 @@ static const char help[] =
 	"choice)\n"
 	"  --latency-slots S          latency mode with S slots: int32 that fit one packet\n"
 	"  --latency-window P         ... and P operations in flight at most (S / 2, or 1)\n"
+	"  --scale F                  sums of float32 with a fixed scale (tally_op_options.scale)\n"
 	"  --no-check                 do not verify (--check is the default)\n"
 	"  --seed S                   seed of the data (a new one each time, printed)\n"
 	"  --timeline FILE            write the timeline of every operation, for Perfetto\n"
@@ -177,6 +179,7 @@ static const struct opt table[] = {
 	{ "window", OPT_NUMBER, AT(window), .min = 1, .max = WINDOW_MAX, .takes = "a number of packets from 1 to 32768" },
 	{ "latency-slots", OPT_NUMBER, AT(latency_slots), .min = 1, .max = LATENCY_SLOTS_MAX },
 	{ "latency-window", OPT_NUMBER, AT(latency_window), .min = 1, .max = LATENCY_SLOTS_MAX },
+	{ "scale", OPT_REAL, AT(scale), .low = 0x1p-126, .high = 0x1p126 },
 	{ "check", OPT_FLAG, AT(is_checked) },
 	{ "no-check", OPT_UNSET, AT(is_checked), .same = "check" },
 	{ "seed", OPT_NUMBER, AT(seed) },
@@ -215,6 +218,22 @@ static int latency_settle(struct bench_options *options, bool has_sizes, bool ha
 		options->dtypes_count = 1;
 		options->dtypes[0] = TALLY_INT32;
 	}
+	return 0;
+}
+
+/* A scale is for sums of float32. */
+static int scale_settle(struct bench_options *options, bool has_dtypes)
+{
+	if (options->scale == 0)
+		return 0;
+	if (options->kind != BENCH_ALLREDUCE && options->kind != BENCH_REDUCE &&
+	    options->kind != BENCH_REDUCE_SCATTER)
+		return refuse("--scale", "for allreduce, reduce and reduce_scatter");
+	for (uint32_t i = 0; has_dtypes && i < options->dtypes_count; i++)
+		if (options->dtypes[i] != TALLY_FLOAT32)
+			return refuse("--scale", "for float32: --dtype float32");
+	options->dtypes_count = 1;
+	options->dtypes[0] = TALLY_FLOAT32;
 	return 0;
 }
 
@@ -280,5 +299,6 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 		return refuse("--latency-slots", "latency mode has allreduce");
 	if (options->is_in_place && options->kind > BENCH_BROADCAST)
 		return refuse("--in-place", "for allreduce, reduce and broadcast");
-	return OPT_GO_ON;
+	status = scale_settle(options, opt_has(&command, &line, "dtype"));
+	return status ? status : OPT_GO_ON;
 }

@@ -136,9 +136,9 @@ static void json_row(const struct bench_report *report, const struct bench_row *
 	cpu_model(cpu, sizeof(cpu));
 	kernel_release(kernel, sizeof(kernel));
 	printf("{\"command\":\"bench %s\",\"version\":\"%s\",\"ranks\":%u,\"op\":\"%s\","
-	       "\"dtype\":\"%s\",",
+	       "\"scale\":%.17g,\"dtype\":\"%s\",",
 	       bench_kinds[options->kind], tally_get_version_text(), report->ranks,
-	       options->is_avg ? "avg" : "sum",
+	       options->is_avg ? "avg" : "sum", options->scale,
 	       row->is_random && options->dtypes_count > 1 ? "both" : bench_dtype_name(row->dtype));
 	if (row->is_random)
 		printf("\"elements_min\":%" PRIu64 ",\"elements_max\":%" PRIu64 ",\"wall_s\":%.6f,",

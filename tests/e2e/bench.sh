@@ -117,6 +117,37 @@ for collective in reduce broadcast allgather reduce_scatter gather scatter allto
 	grep -q "^# tally .* bench $collective " "$tmp/$collective" || fail "$collective: another operation"
 done
 collective=
+# 2^20: in one packet or in several, none asks for an exponent.
+bench scale 3 local --elements 30,361,70000 --scale 1048576 --json
+bench scale-parts 2 local --elements 1444,70000 --scale 1e6 --dtype float32 --op avg --inflight 4
+collective=reduce_scatter bench scale-scatter 1 local --elements 70000 --scale 3.5e5
+[[ $(grep -c '"exponent_rounds":0,' "$tmp/scale") == 3 ]] || fail "scale: $(cat "$tmp/scale")"
+"$build/tools/tally" run -n 4 --aggregator local -- "$build/tools/tally" bench allreduce --scale 2e7 \
+	>"$tmp/none" 2>"$tmp/none.err" && fail "a scale that is too large for the data, and yet success"
+grep -q 'with 4 ranks at most 1.67772e+07' "$tmp/none.err" || fail "--scale 2e7: $(cat "$tmp/none.err")"
+
+# What was recorded: 5 and -7.25 are the largest of both files, 2^-30 is lost.
+python3 - "$tmp" <<'END'
+import array, sys
+for name, x in ("one", [1, -7.25, 2**-30, float("inf")]), ("two", [5, 0, float("nan"), -3]):
+    array.array("f", x).tofile(open(f"{sys.argv[1]}/{name}.f32", "wb"))
+END
+"$build/tools/tally" bench profile --ranks 3 "$tmp" --json >"$tmp/profile" || fail "profile: exit status $?"
+python3 - "$tmp" <<'END' || fail "profile: $(cat "$tmp/profile")"
+import json, sys
+found = json.load(open(sys.argv[1] + "/profile"))
+assert abs(found.pop("scale_at_most") / ((2**31 - 3) / (3 * 7.25)) - 1) < 1e-15, found
+assert found == {"files": 2, "elements": 8, "not_finite": 2, "largest": 7.25, "file": sys.argv[1] + "/one.f32",
+                 "index": 1, "ranks": 3, "margin": 2, "scale": 2**25, "below": 16, "zeros": 1}, found
+END
+"$build/tools/tally" bench profile --ranks 4 --margin 1 "$tmp/two.f32" "$tmp/one.f32" >"$tmp/profile" ||
+	fail "profile: exit status $?"
+grep -q -- '--scale 67108864 (2^26), for elements below 8; 12.5 % become 0' "$tmp/profile" ||
+	fail "profile: $(cat "$tmp/profile")"
+truncate -s 7 "$tmp/two.f32"
+"$build/tools/tally" bench profile --ranks 4 "$tmp" 2>"$tmp/none.err" && fail "7 bytes of float32, and yet success"
+grep -q 'two.f32: not a multiple of 4 bytes' "$tmp/none.err" || fail "7 bytes: $(cat "$tmp/none.err")"
+
 bench inflight-8 4 local --elements 1000,70000 --inflight 8 --iters 40
 
 # What cannot be is named, soon.
