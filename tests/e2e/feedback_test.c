@@ -25,13 +25,15 @@ static float random_unit(uint64_t *state) /* -1 to 1 */
 	return (float)(random_next(state) >> 40) * 0x1p-23f - 1;
 }
 
+/* flags: from bit 16 on a scale, too */
 static void sum(float *from, float *to, size_t count, int op, uint32_t flags, float *residual,
 		struct tally_comm *comm)
 {
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
 	struct tally_work *work;
 
-	options.flags = flags;
+	options.flags = flags & 0xff;
+	options.scale = flags >> 16;
 	options.residual = residual;
 	CHECK(tally_iallreduce(from, to, count, TALLY_FLOAT32, op, comm, &options, &work) ==
 	      TALLY_OK);
@@ -82,6 +84,7 @@ static void lost_body(struct ranks *ranks, uint32_t rank)
 		     { TALLY_AVG, TALLY_OP_HALF, COUNT, true },
 		     { TALLY_SUM, 0, COUNT, true },
 		     { TALLY_AVG, 0, COUNT - 1, true },
+		     { TALLY_AVG, 50000u << 16, COUNT, true }, /* a scale */
 		     { TALLY_SUM, TALLY_OP_EXACT, COUNT, false },
 		     { TALLY_SUM, TALLY_OP_HALF, 7, false } };
 	struct tally_comm *comm = ranks_join(ranks, rank);
