@@ -294,9 +294,8 @@ enum tally_op_flags {
 /* An operation of the program's own: inout[i] = in[i] op inout[i] for `count` elements; of pairs or the like of the
  * program's, for all that they hold. `in` is rank r's vector, and inout the result of the ranks behind r: it is called for
  * r = size - 2, ..., 0 (MPI_User_function's order). It runs on each rank, in any thread, with no lock of tally's held. It
- * must do the same on all ranks. It must not wait in tally, and must not destroy. Keep it short, as on_done: where no
- * thread of the program waits, it runs in the thread that says that this rank is alive, and after 10 s of silence the
- * others take the rank for dead. No deadline ends it. */
+ * must do the same on all ranks. It must not wait in tally, and must not destroy. It holds up who waits, and where nobody
+ * does all other such functions. No deadline ends it. */
 typedef void (*tally_reduce_fn)(const void *in, void *inout, size_t count, int dtype, void *ctx);
 
 struct tally_op_options {
@@ -494,8 +493,8 @@ TALLY_API int tally_wait(struct tally_work **work, int timeout_ms);
 TALLY_API int tally_waitall(size_t count, struct tally_work **works, int timeout_ms);
 
 /* Runs once, when the operation is complete, its buffers are final and no lock is held. It runs on the thread
- * that drives at that moment, so keep it short. It may start operations and free `work`. It must not wait,
- * finalize or destroy (TALLY_ERR_USAGE). */
+ * that drives at that moment, so keep it short; or, where nobody waits, on a thread that calls all such functions, one
+ * after the other. It may start operations and free `work`. It must not wait, finalize or destroy (TALLY_ERR_USAGE). */
 typedef void (*tally_done_fn)(struct tally_work *work, int result, void *arg);
 
 /* Sets the callback; a work has at most one. If the operation is complete already, fn runs at once, in this

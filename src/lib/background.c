@@ -11,6 +11,7 @@
 
 #include "core/shared/rto.h"
 #include "dataplane/link_udp.h"
+#include "lib/caller.h"
 #include "lib/local.h"
 #include "lib/membership.h"
 #include "lib/present.h"
@@ -45,6 +46,7 @@ static void fork_prepare(void)
 {
 	pthread_mutex_lock(&background.life);
 	pthread_mutex_lock(&background.lock);
+	caller_fork_prepare();
 	timeline_fork_prepare();
 	report_fork_prepare();
 }
@@ -53,6 +55,7 @@ static void fork_parent(void)
 {
 	report_fork_done();
 	timeline_fork_parent();
+	caller_fork_parent();
 	pthread_mutex_unlock(&background.lock);
 	pthread_mutex_unlock(&background.life);
 }
@@ -63,6 +66,7 @@ static void fork_child(void)
 {
 	report_fork_done();
 	timeline_fork_child();
+	caller_fork_child();
 	present_forked();
 	for (struct tally_comm *comm = background.comms; comm; comm = comm->next_comm) {
 		membership_forget(comm);
@@ -106,7 +110,7 @@ static uint64_t drive(struct tally_comm *comm)
 		if (atomic_load(&comm->contenders))
 			break;
 	}
-	progress_callbacks(comm);
+	caller_look(comm);
 	if (comm_is_forked(comm)) /* an on_done function has forked, and returned in the child */
 		pthread_exit(NULL);
 	if (wants_driving(comm)) {
@@ -264,7 +268,7 @@ int background_add(struct tally_comm *comm)
 	return result;
 }
 
-/* The thread may be in an on_done function that forks, which needs `life`: it is not waited for with that. */
+/* A thread may be in an on_done function that forks, which needs `life`: it is not waited for with that. */
 void background_remove(struct tally_comm *comm)
 {
 	pthread_mutex_lock(&background.lock);
@@ -273,6 +277,7 @@ void background_remove(struct tally_comm *comm)
 	while (comm->is_removed)
 		pthread_cond_wait(&background.changed, &background.lock);
 	pthread_mutex_unlock(&background.lock);
+	caller_forget(comm);
 
 	pthread_mutex_lock(&background.life);
 	if (--background.users == 0) { /* no communicator, no on_done function */
@@ -281,6 +286,7 @@ void background_remove(struct tally_comm *comm)
 		pthread_mutex_unlock(&background.lock);
 		wake_background();
 		pthread_join(background.thread, NULL);
+		caller_end();
 		wake_close();
 	}
 	pthread_mutex_unlock(&background.life);

@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "lib/caller.h"
 #include "lib/local.h"
 #include "lib/membership.h"
 #include "lib/present.h"
@@ -94,7 +95,7 @@ uint64_t __wrap_membership_deadline(const struct tally_comm *comm);
 uint32_t __wrap_membership_poll(const struct tally_comm *comm, struct pollfd *polls);
 bool __wrap_progress_is_left(struct tally_comm *comm, bool is_idle, uint64_t *until_ns);
 bool __wrap_progress_drive(struct tally_comm *comm);
-void __wrap_progress_callbacks(struct tally_comm *comm);
+void __wrap_caller_look(struct tally_comm *comm);
 uint64_t __wrap_endpoint_next(const struct endpoint *endpoint);
 int __wrap_link_udp_fd(const struct link *link);
 short __wrap_link_udp_events(const struct link *link);
@@ -159,7 +160,7 @@ bool __wrap_progress_drive(struct tally_comm *comm)
 	return test.its[i].drives <= test.its[i].busy;
 }
 
-void __wrap_progress_callbacks(struct tally_comm *comm)
+void __wrap_caller_look(struct tally_comm *comm)
 {
 	test.its[idx_of(comm)].callbacks++;
 }

@@ -181,6 +181,10 @@ struct tally_comm {
 	struct tally_comm *next_comm;
 	short watched_events; /* of its socket, while is_watched */
 	bool is_removed;      /* under background.c's lock */
+
+	/* Under caller.c's lock: functions are due. */
+	struct tally_comm *next_due;
+	bool is_due;
 };
 
 /* ---- work.c; lock held ---- */
