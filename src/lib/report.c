@@ -124,7 +124,8 @@ static void form_text(uint32_t type, char text[24])
 	enum lanes_form form = lanes_word_form(type);
 
 	if (form == LANES_FIXED)
-		snprintf(text, 24, " below 2^%d", (int)lanes_word_exponent(type) - 126);
+		snprintf(text, 24, " below 2^%d",
+			 (int)lanes_word_exponent(type) - LANES_EXPONENT_ONE);
 	else
 		snprintf(text, 24, "%s", forms[form]);
 }

@@ -191,19 +191,14 @@ static int residual_check(const struct report_who *who, const struct request *re
 	return TALLY_OK;
 }
 
-enum {
-	EXPONENT_OF_ONE = 126, /* of the numbers from 1/2 to 1: what is below 1 */
-	EXPONENT_MAX = 254,
-};
-
 int request_exponent(double scale, uint32_t ranks)
 {
 	struct quant_scale one;
 	int above; /* the least power of two that is */
 
-	quant_scale(&one, ranks, EXPONENT_OF_ONE);
+	quant_scale(&one, ranks, LANES_EXPONENT_ONE);
 	frexp(scale, &above);
-	return EXPONENT_OF_ONE + one.shift - (above - 1);
+	return LANES_EXPONENT_ONE + one.shift - (above - 1);
 }
 
 static int scale_check(const struct report_who *who, const struct request *request)
@@ -224,11 +219,12 @@ static int scale_check(const struct report_who *who, const struct request *reque
 				    "choose one",
 				    request->call);
 	exponent = scale > 0 && isfinite(scale) ? request_exponent(scale, who->size) : 0;
-	if (exponent < 1 || exponent > EXPONENT_MAX)
+	if (exponent < 1 || exponent > LANES_EXPONENT_MAX)
 		return report_error(who, TALLY_ERR_ARGUMENT,
 				    "%s: options->scale is %g: with %u ranks it is from 2^%d to "
 				    "2^%d",
-				    request->call, scale, who->size, most + 1 - EXPONENT_MAX, most);
+				    request->call, scale, who->size, most + 1 - LANES_EXPONENT_MAX,
+				    most);
 	return TALLY_OK;
 }
 

@@ -17,73 +17,6 @@ static const uint64_t answer_ns = 1000000000;
 
 enum { GROUP_HOSTS_MAX = 2 };
 
-static const char *const kind_names[CONTROL_OP_KIND_END] = {
-	"allreduce",      "barrier", "reduce",  "broadcast", "allgather",
-	"reduce_scatter", "gather",  "scatter", "alltoall",
-};
-static const char *const type_names[] = {
-	"int8",       "uint8",      "int32",   "uint32",    "int64",
-	"uint64",     "float16",    "float32", "float64",   "bfloat16",
-	"float8e4m3", "float8e5m2", "bool",    "complex64", "complex128",
-};
-static const char *const form_names[] = { "", " as halves", " exactly", " below 2^" };
-static const char *const op_names[] = { "sum",  "prod", "max", "min",  "avg",    "band",   "bor",
-					"bxor", "land", "lor", "lxor", "minloc", "maxloc", "user" };
-enum {
-	TYPES = sizeof(type_names) / sizeof(*type_names),
-	FORMS = sizeof(form_names) / sizeof(*form_names),
-	OPS = sizeof(op_names) / sizeof(*op_names),
-	FORM_FIXED = FORMS - 1,
-	EXPONENT_OF_ONE = 126, /* of the numbers below 1 */
-};
-
-/* R-MAP-6 */
-static void add_root(struct text *text, const struct control_op *op)
-{
-	bool is_rank = op->kind == CONTROL_OP_REDUCE || op->kind == CONTROL_OP_BROADCAST ||
-		       op->kind == CONTROL_OP_GATHER || op->kind == CONTROL_OP_SCATTER;
-
-	if (op->kind == CONTROL_OP_ALLREDUCE && op->root)
-		text_add(text, " in several buffers (list %u)", op->root);
-	else if (op->kind > CONTROL_OP_BARRIER && op->root >= CONTROL_OP_SIZES)
-		text_add(text, " in parts of given sizes (list %u, with the root)", op->root);
-	else if (is_rank)
-		text_add(text, ", root %u", op->root);
-}
-
-/* Its type, its form, and of a fixed one what its elements are below: R-NUM-15, R-NUM-16. */
-static void add_type(struct text *text, uint32_t word)
-{
-	uint32_t type = word & 0xff, form = word >> 8 & 0xff, exponent = word >> 16;
-	bool is_fixed = form == FORM_FIXED;
-
-	if (type >= TYPES || form >= FORMS || (exponent && !is_fixed)) {
-		text_add(text, "elements");
-		return;
-	}
-	text_add(text, "%s%s", type_names[type], form_names[form]);
-	if (is_fixed && exponent < EXPONENT_OF_ONE)
-		text_add(text, "-%u", EXPONENT_OF_ONE - exponent);
-	else if (is_fixed)
-		text_add(text, "%u", exponent - EXPONENT_OF_ONE);
-}
-
-static void add_op(struct text *text, const struct control_op *op)
-{
-	text_add(text, "%s", op->kind < CONTROL_OP_KIND_END ? kind_names[op->kind] : "operation");
-	if (op->kind != CONTROL_OP_BARRIER) {
-		text_add(text, " of %llu ", (unsigned long long)op->count);
-		add_type(text, op->type);
-	}
-	if (op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
-	    op->kind == CONTROL_OP_REDUCE_SCATTER)
-		text_add(text, ", %s", op->op < OPS ? op_names[op->op] : "?");
-	add_root(text, op);
-	if (op->name[0])
-		text_add(text, " \"%s\"", op->name);
-	text_add(text, op->stream == MAP_EXPRESS ? " (express)" : " (bulk)");
-}
-
 static uint64_t op_hash(const struct control_op *op)
 {
 	struct map_descriptor descriptor = {
@@ -319,7 +252,7 @@ static void add_group(const struct turn *turn, struct text *text, uint32_t group
 	else
 		admission_add_ranks(turn, text, &ranks);
 	text_add(text, text_ranks_count(&ranks) == 1 ? " calls " : " call ");
-	add_op(text, &admission_groups(turn)[group]);
+	admission_add_op(text, &admission_groups(turn)[group]);
 	if (group + 1u == turn->config->groups_max && turn->admission->page.has_more_groups)
 		text_add(text, " or others");
 }

@@ -84,6 +84,9 @@ void admission_log_peer(struct turn *turn, const struct admission_peer *peer, co
 void admission_add_ranks(const struct turn *turn, struct text *text,
 			 const struct text_ranks *ranks);
 
+/* admission_words.c: "allreduce of 64 float32, avg "grad" (bulk)" */
+void admission_add_op(struct text *text, const struct control_op *op);
+
 void admission_drop_waiter(struct turn *turn, struct admission_peer *waiter);
 /* So long a silence is death; it was heard in this time, if only over UDP. */
 uint64_t admission_limit_ns(const struct turn *turn, const struct admission_peer *peer);

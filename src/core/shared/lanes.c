@@ -6,7 +6,6 @@ enum {
 	FLOAT16_PAIR_WORKERS = 16,   /* as many as leave it a float16's 11 bits, */
 	BFLOAT16_PAIR_WORKERS = 128, /* or a bfloat16's 8 (R-NUM-11) */
 	FLOAT64_BITS = 55,           /* R-NUM-12 */
-	FLOAT32_EXPONENT_MAX = 254,
 };
 
 static const struct {
@@ -104,7 +103,7 @@ static bool choose_fixed(struct lanes *lanes, uint32_t exponent)
 {
 	lanes->way = &lanes_fixed;
 	lanes->exponent = (uint8_t)exponent;
-	return exponent && exponent <= FLOAT32_EXPONENT_MAX;
+	return exponent && exponent <= LANES_EXPONENT_MAX;
 }
 
 /* The caller has said how, and it is for this type. */

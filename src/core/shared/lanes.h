@@ -39,6 +39,9 @@ enum lanes_op {
 /* What floats are sent as, where the caller has a say (R-NUM-15). */
 enum lanes_form { LANES_FREE, LANES_HALF, LANES_EXACT, LANES_FIXED, LANES_FORMS };
 
+/* Of float32, biased: what LANES_FIXED may have, and that of the numbers from 1/2 to 1. */
+enum { LANES_EXPONENT_MAX = 254, LANES_EXPONENT_ONE = 126 };
+
 /* A descriptor's type: an element's type, the form, and the exponent of LANES_FIXED. */
 static inline uint32_t lanes_word(uint32_t type, enum lanes_form form, uint32_t exponent)
 {

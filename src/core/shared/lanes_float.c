@@ -3,7 +3,6 @@
 #include "core/shared/lanes_ways.h"
 
 enum {
-	EXPONENT_MAX_32 = 254,
 	EXPONENT_MAX_64 = 2046,
 	HALF_BITS = 16,
 };
@@ -151,7 +150,7 @@ static void fixed_detail(const struct lanes *lanes, int32_t *lane, const void *s
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t exponent = from[i] >> 23 & 0xff;
 
-		if (exponent > lanes->exponent && exponent <= EXPONENT_MAX_32)
+		if (exponent > lanes->exponent && exponent <= LANES_EXPONENT_MAX)
 			lane[i] = from[i] >> 31 ? 1 << HALF_BITS : 1;
 	}
 }

@@ -70,10 +70,9 @@ uint32_t map_chunk_elements(uint64_t count, uint32_t full, uint64_t index);
 struct map_descriptor {
 	uint64_t number; /* 0, 1, 2, ... inside the communicator, in the order of the calls */
 	uint32_t kind;   /* allreduce, barrier, ... */
-	uint32_t
-		type; /* from bit 8 on its form, from bit 16 on the exponent (R-NUM-15, R-NUM-16) */
-	uint32_t op;  /* as the caller said it: avg is not sum */
-	uint32_t root; /* an allreduce of several buffers: a hash of their counts, never 0 */
+	uint32_t type;   /* with its form and exponent (R-NUM-15, R-NUM-16) */
+	uint32_t op;     /* as the caller said it: avg is not sum */
+	uint32_t root;   /* an allreduce of several buffers: a hash of their counts, never 0 */
 	uint64_t count;
 	const char *name; /* not NULL; "" if it has none */
 };
