@@ -294,8 +294,8 @@ enum tally_op_flags {
 /* An operation of the program's own: inout[i] = in[i] op inout[i] for `count` elements; of pairs or the like of the
  * program's, for all that they hold. `in` is rank r's vector, and inout the result of the ranks behind r: it is called for
  * r = size - 2, ..., 0 (MPI_User_function's order). It runs on each rank, in any thread, with no lock of tally's held. It
- * must do the same on all ranks. It must not wait in tally, and must not destroy. It holds up who waits, and where nobody
- * does all other such functions. No deadline ends it. */
+ * must do the same on all ranks. It must not wait in tally, and must not destroy. It holds up the thread that waits; if
+ * none waits, all other such functions. No deadline ends it. */
 typedef void (*tally_reduce_fn)(const void *in, void *inout, size_t count, int dtype, void *ctx);
 
 struct tally_op_options {
@@ -327,11 +327,11 @@ struct tally_op_options {
 
 	/* A caller whose struct ends here keeps working, too. */
 
-	/* A fixed scale, for sums and averages of float32; 0: none. Ranks must agree. Elements are sent as multiples of 1/scale
-	 * (or less: the largest power of two that is not above it counts), and no exponent is agreed first: small calls take
-	 * one round trip. With N ranks, elements are to be below 2^31 / N' / scale, N' the next power of two from N on: `tally
-	 * bench profile` suggests one. A larger element counts as infinite, and the elements of the result that are not finite
-	 * are counted (tally_stats). A sum that fits one packet is exact without it. */
+	/* A fixed scale, for sums and averages of float32; 0: none. All ranks must give the same. It is rounded down to a power
+	 * of two. Elements are sent as multiples of 1/scale. No exponent is agreed first, so small calls take one round trip.
+	 * With N ranks, elements must be below 2^31 / N' / scale; N' is N, rounded up to a power of two. `tally bench profile`
+	 * suggests a scale. A larger element counts as infinite, and all elements of the result that are not finite are
+	 * counted (tally_stats.saturated). A sum that fits one packet is exact, whatever the scale. */
 	double scale;
 };
 #define TALLY_OP_OPTIONS_INIT                                                                     \

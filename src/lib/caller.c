@@ -45,8 +45,8 @@ static void *caller_main(void *arg)
 		pthread_mutex_unlock(&caller.lock);
 		comm_lock(comm);
 		progress_callbacks(comm);
-		if (comm_is_forked(
-			    comm)) /* an on_done function has forked, and returned in the child */
+		/* A function has forked, and returned in the child. */
+		if (comm_is_forked(comm))
 			pthread_exit(NULL);
 		comm_unlock(comm);
 		pthread_mutex_lock(&caller.lock);

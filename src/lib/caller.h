@@ -9,11 +9,12 @@
 
 #include "lib/comm.h"
 
-/* Has called what is due in the communicator, soon; where no thread can be had, now. Lock held, but not meanwhile. */
+/* The thread calls what is due in the communicator; if there can be no thread, this one does. Lock held, but not
+ * meanwhile. */
 void caller_look(struct tally_comm *comm);
 /* Returns when the thread is not in it, and does not know it any more. Not from a user's function. */
 void caller_forget(struct tally_comm *comm);
-/* Of no communicator. */
+/* Ends the thread. No communicator is left. */
 void caller_end(void);
 
 /* Around a fork. */

@@ -125,12 +125,43 @@ static void caller__calls_one_after_the_other(void **state)
 	seats_do(test.seats, 2, seat_leave);
 }
 
+static atomic_bool is_destroyed;
+
+static void *destroy(void *seat)
+{
+	seat_leave(seat);
+	atomic_store(&is_destroyed, true);
+	return NULL;
+}
+
+static void caller__is_waited_for_before_the_communicator_goes(void **state)
+{
+	struct tally_work *works[2];
+	pthread_t thread;
+
+	(void)state;
+	seats_open(test.seats, 2);
+	tell(works, take_long);
+	assert_true(is_complete(works[1]));
+	sem_wait(&test.is_inside);
+	assert_int_equal(tally_comm_abort(test.seats[0].comm), TALLY_OK);
+	assert_int_equal(pthread_create(&thread, NULL, destroy, &test.seats[0]), 0);
+	usleep(100000);
+	assert_false(atomic_load(&is_destroyed));
+	sem_post(&test.may_return);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(atomic_load(&is_destroyed));
+	tally_work_free(&works[1]);
+	seat_leave(&test.seats[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(caller__without_a_thread_does_it_in_the_background),
 		cmocka_unit_test(caller__that_takes_long_holds_up_no_operation),
 		cmocka_unit_test(caller__calls_one_after_the_other),
+		cmocka_unit_test(caller__is_waited_for_before_the_communicator_goes),
 	};
 
 	sem_init(&test.is_inside, 0, 0);
