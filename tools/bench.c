@@ -521,7 +521,7 @@ static int scale_check(const struct bench *bench)
 		return TALLY_OK;
 	if (bench->rank == 0)
 		fprintf(stderr,
-			"tally bench: --scale %g: with %u ranks at most %g, for elements are up to "
+			"tally bench: --scale %g: with %u ranks at most %g: its elements are below "
 			"%d\n",
 			bench->options.scale, bench->ranks, most, DATA_LIMIT);
 	return TALLY_ERR_ARGUMENT;

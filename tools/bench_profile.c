@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/shared/lanes.h"
 #include "tools/bench.h"
 #include "tools/bench_block.h"
 #include "tools/command.h"
 #include "util/opt.h"
+#include "util/utf8.h"
 
-enum { RANKS_MAX = 65535, PIECE = 65536 };
+enum { RANKS_MAX = 65535, PIECE = 65536, WHERE_BYTES = 4096 };
 
 static const char help[] =
 	"tally bench profile - suggest a fixed scale from recorded gradients\n"
@@ -47,7 +49,7 @@ struct profile {
 	/* What was found. */
 	uint64_t files, elements, not_finite, zeros, index;
 	double largest;
-	char *where;
+	char where[WHERE_BYTES]; /* what is no UTF-8 in it is '?': JSON takes nothing else */
 	/* What is suggested; 0 while that is not known. */
 	double scale;
 };
@@ -82,8 +84,7 @@ static void look(struct profile *profile, const char *path, uint64_t first, cons
 		} else if (magnitude > profile->largest) {
 			profile->largest = magnitude;
 			profile->index = first + i;
-			free(profile->where);
-			profile->where = strdup(path);
+			utf8_copy(profile->where, sizeof(profile->where), path);
 		}
 	}
 	profile->elements += count;
@@ -185,10 +186,16 @@ static void suggest(struct profile *profile)
 	int above; /* the largest, with its margin, is below this power of two */
 
 	frexp(profile->largest * profile->margin, &above);
+	/* What tally_op_options.scale takes. */
+	above = above < 1 - LANES_EXPONENT_ONE ? 1 - LANES_EXPONENT_ONE : above;
+	above = above > LANES_EXPONENT_MAX - LANES_EXPONENT_ONE
+			? LANES_EXPONENT_MAX - LANES_EXPONENT_ONE
+			: above;
 	profile->scale = ldexp(1, 31 - (int)block_log2((uint32_t)profile->ranks) - above);
 }
 
-static void show(const struct profile *profile)
+/* False: no memory, or no room. */
+static bool show(const struct profile *profile)
 {
 	double ranks = (double)profile->ranks;
 	double most = (0x1p31 - ranks) / ranks / profile->largest;
@@ -204,10 +211,10 @@ static void show(const struct profile *profile)
 					 "scale_at_most", most, "scale", profile->scale, "below",
 					 below(profile), "zeros", (json_int_t)profile->zeros);
 
-		json_dumpf(json, stdout, JSON_COMPACT);
+		bool is_good = json && !json_dumpf(json, stdout, JSON_COMPACT);
+
 		json_decref(json);
-		printf("\n");
-		return;
+		return is_good && putchar('\n') != EOF;
 	}
 	printf("%llu float32 in %llu files, %llu of them infinite or NaN\n"
 	       "the largest magnitude is %.9g: %s, element %llu\n"
@@ -219,6 +226,7 @@ static void show(const struct profile *profile)
 	       (unsigned long long)profile->index, (unsigned long long)profile->ranks, most,
 	       profile->margin, profile->scale, ilogb(profile->scale), below(profile),
 	       100 * (double)profile->zeros / (double)profile->elements);
+	return true;
 }
 
 static int profile_run(struct profile *profile, const struct opt_line *line)
@@ -235,8 +243,11 @@ static int profile_run(struct profile *profile, const struct opt_line *line)
 	suggest(profile);
 	if (!all_read(profile, line))
 		return EXIT_USAGE;
-	show(profile);
-	return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+	if (!show(profile) || fflush(stdout)) {
+		fprintf(stderr, "tally bench profile: the answer cannot be written\n");
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
 }
 
 int profile_main(int argc, char **argv)
@@ -251,7 +262,5 @@ int profile_main(int argc, char **argv)
 		return opt_refuse(command.name, "--ranks", NULL, "missing: the ranks of the job");
 	if (!line.words)
 		return opt_refuse(command.name, "FILE", NULL, "missing: recorded gradients");
-	status = profile_run(&profile, &line);
-	free(profile.where);
-	return status;
+	return profile_run(&profile, &line);
 }

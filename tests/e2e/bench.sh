@@ -144,6 +144,18 @@ END
 	fail "profile: exit status $?"
 grep -q -- '--scale 67108864 (2^26), for elements below 8; 12.5 % become 0' "$tmp/profile" ||
 	fail "profile: $(cat "$tmp/profile")"
+# The smallest and the largest float32: only what an operation takes is suggested.
+python3 - "$tmp" <<'END'
+import array, sys
+for name, x in ("least", 2**-149), ("most", 3.4e38):
+    array.array("f", [x]).tofile(open(f"{sys.argv[1]}/{name}.raw", "wb"))
+END
+for line in "least 2^154" "most 2^-99"; do
+	"$build/tools/tally" bench profile --ranks 4 "$tmp/${line% *}.raw" >"$tmp/profile" || fail "profile: exit status $?"
+	grep -qF "(${line#* })" "$tmp/profile" || fail "profile, ${line% *}: $(cat "$tmp/profile")"
+done
+"$build/tools/tally" bench profile --ranks 4 "$tmp/one.f32" >/dev/full 2>"$tmp/none.err" && fail "a full disk, and yet success"
+grep -q 'cannot be written' "$tmp/none.err" || fail "a full disk: $(cat "$tmp/none.err")"
 truncate -s 7 "$tmp/two.f32"
 "$build/tools/tally" bench profile --ranks 4 "$tmp" 2>"$tmp/none.err" && fail "7 bytes of float32, and yet success"
 grep -q 'two.f32: not a multiple of 4 bytes' "$tmp/none.err" || fail "7 bytes: $(cat "$tmp/none.err")"
