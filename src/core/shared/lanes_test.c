@@ -166,12 +166,15 @@ static void lanes__fixed_scale_asks_for_no_exponent_and_flags_what_is_above(void
 				  0,     1,        0x1p-26f, -0x1p-26f };
 	const float above[12] = { -8,        8, FLT_MAX, INFINITY,      1,  -8, 1,
 				  0x1p-149f, 1, 1,       0x1.fffffep2f, NAN };
+	const float large[6] = { 8, 1, 1, -2, 1, 3 }; /* all are finite */
 	float result[4];
 	struct lanes lanes;
 
 	(void)state;
 	assert_true(lanes_choose(&lanes, &call, &quant_scalar));
 	assert_null(lanes.way->exponent);
+	assert_int_equal(all_get(&lanes, result, large, 2), 1);
+	assert_true(isinf(result[0]) && result[1] == 2);
 	assert_int_equal(map_full(lanes.shape, PACKET), PACKET);
 	assert_int_equal(all_get(&lanes, result, source, 3), 0);
 	assert_true(result[0] == 1.25f && result[1] == 0 && result[2] == -0x1p-26f);
