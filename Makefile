@@ -10,9 +10,9 @@ setup:
 
 help:
 	@echo 'make            build everything into build/release'
-	@echo 'make demo       install what is missing (Debian, root), then train on 4 ranks of this machine'
+	@echo 'make demo       install what is missing (Debian, root or sudo), then train on 4 ranks of this machine'
 	@echo 'make check      in a minute: the checks of the tree, and the short tests of what you changed  REVISION=HEAD'
-	@echo 'make test       install what is missing (Debian, root), then all tests; about 20 minutes on two cores'
+	@echo 'make test       install what is missing (Debian, root or sudo), then all tests; about 20 minutes on two cores'
 	@echo 'make search     visit every reachable state of the shipped protocol code'
 	@echo 'make search-long  the same with all its long rows, a process per core, and a table  MARKDOWN=1 ROW= JOBS='
 	@echo 'make sim        simulate 2,000 seeds of bad networks, each mode SEEDS=1..2000'

@@ -51,8 +51,18 @@ cp scripts/testlog.py "$tmp/tree/scripts"
 ln -s /bin/true "$tmp/tree/scripts/setup.sh"
 ln -s /bin/true "$tmp/tree/scripts/deps.sh"
 ln -s /bin/true "$tmp/bin/ninja"
-printf '#!/bin/sh\ncp "%s" build/release/meson-logs/testlog.json\n' "$tmp/log" >"$tmp/bin/meson"
-chmod +x "$tmp/bin/meson" "$tmp/tree/scripts/test.sh"
+cat >"$tmp/bin/meson" <<END
+#!/bin/sh
+case "\$*" in
+*as-root*) echo "\$*" >$tmp/asked && cp $tmp/log-as-root build/release/meson-logs/as-root.json ;;
+*) cp $tmp/log build/release/meson-logs/testlog.json ;;
+esac
+END
+cat >"$tmp/bin/sudo" <<END
+#!/bin/sh
+[ -e $tmp/may-sudo ] && shift && exec env "\$@"
+END
+chmod +x "$tmp/bin/meson" "$tmp/bin/sudo" "$tmp/tree/scripts/test.sh"
 
 # ends STATUS LAST_LINE USER VERSION: how test.sh ends.
 ends() {
@@ -67,6 +77,20 @@ ends 1 "2 passed, 0 failed, 1 skipped" 0 12
 grep -q '^FAILED: 1 skipped as root on Debian 12' "$tmp/out" || fail "nobody says why it is red"
 ends 0 "2 passed, 0 failed, 1 skipped" 1000 12
 ends 0 "2 passed, 0 failed, 1 skipped" 0 13
+[[ ! -e $tmp/asked ]] || fail "who may not has them run as root: $(cat "$tmp/asked")"
+
+# With sudo, what was skipped runs again, and only that; the second run has the last word.
+touch "$tmp/may-sudo"
+log "$tmp/log" <<<$'OK:one:well\nOK:other:SKIP: no ::1\nSKIP:third:SKIP: not root\nSKIP:gpu:NOT HERE: a GPU'
+log "$tmp/log-as-root" <<<$'OK:other:well\nOK:third:well'
+ends 0 "4 passed, 0 failed, 1 skipped" 1000 12
+grep -q ' other third$' "$tmp/asked" || fail "they are asked to run again: $(cat "$tmp/asked")"
+log "$tmp/log-as-root" <<<$'OK:other:SKIP: no ::1\nFAIL:third:ill'
+ends 1 "2 passed, 1 failed, 2 skipped" 1000 12
+: >"$tmp/log-as-root"
+ends 0 "2 passed, 0 failed, 3 skipped" 1000 12
+rm "$tmp/may-sudo"
+
 log "$tmp/log" <<<$'OK:one:well\nOK:other:NOT HERE: AVX-512\nSKIP:third:NOT HERE: a GPU'
 ends 0 "3 passed, 0 failed, 1 skipped" 0 12
 log "$tmp/log" <<<$'OK:one:well\nFAIL:other:ill'

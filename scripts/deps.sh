@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|test|bench - install the Debian packages that are missing for it. Needs root; for anybody else, and
-# where apt-get fails, it says the command and fails. Does nothing, and needs no network, when nothing is missing.
+# deps.sh build|demo|test|bench - install the Debian packages that are missing for it. Needs root, or sudo without a
+# password; for anybody else, and where apt-get fails, it says the command and fails. Does nothing, and needs no network,
+# when nothing is missing.
 # deps.sh --list build|... - print their names.
 set -euo pipefail
 
@@ -46,6 +47,7 @@ done
 
 command="apt-get install --no-install-recommends ${missing[*]}"
 if ((EUID)); then
+	! sudo -n true 2>/dev/null || exec sudo -n "$0" "$@"
 	echo "missing packages; as root: $command" >&2
 	exit 1
 fi

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test.sh [VARIANT...] - install what is missing (Debian, root), and test everything that must hold before a change
 # gets in. The last line counts: N passed, N failed, N skipped. Each skip names what is missing; as root on Debian 12,
-# where all of it can be had, it makes the run fail (scripts/testlog.py says which never do). Details: build/*.log.
+# where all of it can be had, it makes the run fail (scripts/testlog.py says which never do). A user who needs no
+# password for sudo has the tests that lack something run again as root. Details: build/*.log.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 passed=0 failed=0 skipped=0 lacking=0
@@ -36,19 +37,35 @@ programs() {
 	scripts/setup.sh "$1" && scripts/chosen.py "build/$1" suites "${@:2}"
 }
 
+# run_tests VARIANT MESON_ARGUMENT...: with the user's rights, or by the command in as_root.
+run_tests() {
+	# Most wait longer than they compute; those that measure time run alone (is_parallel: false).
+	${as_root-} meson test -C "build/$1" --no-rebuild --no-stdsplit --num-processes $((2 * $(nproc))) "${@:2}" \
+		>>"build/$1-test.log" 2>&1 </dev/null
+}
+
+# again_as_root VARIANT MESON_ARGUMENT...: what lacks something runs again, if this user becomes root without a word.
+again_as_root() {
+	local lacking as_root="sudo -n PYTHONDONTWRITEBYTECODE=1"
+	lacking=$(python3 scripts/testlog.py --lacking "build/$1/meson-logs/testlog.json") && [[ $lacking ]] || return
+	((EUID)) && sudo -n true 2>/dev/null || return
+	# shellcheck disable=SC2086 # names without a space
+	run_tests "$@" --logbase as-root $lacking
+	sudo -n chown -R "$(id -u):$(id -g)" build
+}
+
 # suites VARIANT "SUITE..." [MESON ARGUMENT...]: run the tests of these suites and count them.
 suites() {
-	local variant=$1 arguments=() suite
+	local variant=$1 arguments=() suite counts logs=(build/"$1"/meson-logs/{testlog,as-root}.json)
 	for suite in $2; do
 		arguments+=(--suite "$suite")
 	done
 	shift 2
-	local log=build/$variant/meson-logs/testlog.json counts
-	rm -f "$log"
-	# Most wait longer than they compute; those that measure time run alone (is_parallel: false).
-	meson test -C "build/$variant" --no-rebuild --no-stdsplit --num-processes $((2 * $(nproc))) "${arguments[@]}" "$@" \
-		>"build/$variant-test.log" 2>&1 </dev/null
-	if ! counts=$(python3 scripts/testlog.py "$variant" "$log") || [[ $counts == "0 0 0 0" ]]; then
+	rm -f "${logs[@]}" "build/$variant-test.log"
+	run_tests "$variant" "${arguments[@]}" "$@"
+	again_as_root "$variant" "$@"
+	[[ -s ${logs[1]} ]] || unset 'logs[1]'
+	if ! counts=$(python3 scripts/testlog.py "$variant" "${logs[@]}") || [[ $counts == "0 0 0 0" ]]; then
 		echo "FAILED: $variant ran no test (build/$variant-test.log)"
 		counts="0 1 0 0"
 	fi
