@@ -9,7 +9,7 @@
 #include "util/thread.h"
 
 static struct {
-	struct seat seats[2];
+	struct seat seats[3];
 	sem_t is_inside, may_return;
 	atomic_uint calls;
 	pthread_t thread;     /* of the last call */
@@ -125,6 +125,56 @@ static void caller__calls_one_after_the_other(void **state)
 	seats_do(test.seats, 2, seat_leave);
 }
 
+/* Its function is due: the thread, which is in another's, comes to it. */
+static bool is_due(struct tally_comm *comm, const struct tally_work *work)
+{
+	bool is;
+
+	for (uint32_t i = 0; i < 5000 && atomic_load(&work->state) != WORK_CALLING; i++)
+		usleep(1000);
+	comm_lock(comm);
+	is = comm->is_due;
+	comm_unlock(comm);
+	return is;
+}
+
+static void caller__last_in_line_may_go(void **state)
+{
+	struct tally_work *works[2][3];
+	uint32_t last;
+
+	(void)state;
+	atomic_store(&test.calls, 0);
+	seats_open(test.seats, 3);
+	for (uint32_t i = 0; i < 2; i++) {
+		for (uint32_t r = 0; r < 3; r++) {
+			assert_int_equal(tally_ibarrier(test.seats[r].comm, NULL, &works[i][r]),
+					 TALLY_OK);
+			if (i == (r != 0))
+				assert_int_equal(tally_work_on_done(works[i][r],
+								    r ? count_call : take_long,
+								    NULL),
+						 TALLY_OK);
+		}
+		if (i == 0)
+			sem_wait(&test.is_inside);
+	}
+	assert_true(is_due(test.seats[1].comm, works[1][1]));
+	assert_true(is_due(test.seats[2].comm, works[1][2]));
+	last = test.seats[1].comm->next_due ? 2 : 1;
+	assert_int_equal(tally_comm_abort(test.seats[last].comm), TALLY_OK);
+	seat_leave(&test.seats[last]);
+	sem_post(&test.may_return);
+	assert_true(is_complete(works[1][3 - last]));
+	for (uint32_t r = 0; r < 3; r++) {
+		if (r == last)
+			continue;
+		for (uint32_t i = 0; i < 2; i++)
+			tally_work_free(&works[i][r]);
+		seat_leave(&test.seats[r]);
+	}
+}
+
 static atomic_bool is_destroyed;
 
 static void *destroy(void *seat)
@@ -161,6 +211,7 @@ int main(void)
 		cmocka_unit_test(caller__without_a_thread_does_it_in_the_background),
 		cmocka_unit_test(caller__that_takes_long_holds_up_no_operation),
 		cmocka_unit_test(caller__calls_one_after_the_other),
+		cmocka_unit_test(caller__last_in_line_may_go),
 		cmocka_unit_test(caller__is_waited_for_before_the_communicator_goes),
 	};
 

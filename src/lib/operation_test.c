@@ -605,6 +605,30 @@ static void gathered__products_of_floats_are_floats(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* ---- what a packet has no room for ---- */
+
+static void lanes__too_few_for_an_element_are_said(void **state)
+{
+	struct seat seats[1] = { 0 };
+	double x = -3.5;
+	uint32_t lanes;
+
+	(void)state;
+	seats_open(seats, 1);
+	lanes = seats[0].comm->lanes;
+	seats[0].comm->lanes = 1;
+	assert_int_equal(tally_allreduce(&x, &x, 1, TALLY_FLOAT64, TALLY_SUM, seats[0].comm),
+			 TALLY_ERR_UNSUPPORTED);
+	assert_non_null(
+		strstr(tally_get_last_error(NULL),
+		       "dtype float64: with 1 ranks an element takes more than the 1 lanes"));
+	seats[0].comm->lanes = lanes;
+	assert_int_equal(tally_allreduce(&x, &x, 1, TALLY_FLOAT64, TALLY_SUM, seats[0].comm),
+			 TALLY_OK);
+	assert_true(x == -3.5);
+	seats_do(seats, 1, seat_leave);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -618,6 +642,7 @@ int main(void)
 		cmocka_unit_test(interrupted__call_goes_on_behind_another_that_is_worked_out),
 		cmocka_unit_test(interrupted__call_is_one_threads),
 		cmocka_unit_test(name__is_said_in_one_line_of_whole_characters),
+		cmocka_unit_test(lanes__too_few_for_an_element_are_said),
 		cmocka_unit_test(may_wait__counts_the_thread_that_asks),
 		cmocka_unit_test(gathered__products_of_floats_are_floats),
 	};

@@ -22,6 +22,17 @@
 
 enum { TEXT_BYTES = 16384, ALL_WELL = 42 };
 
+static uint32_t wiped; /* whole configurations */
+
+void __real_explicit_bzero(void *at, size_t bytes);
+void __wrap_explicit_bzero(void *at, size_t bytes);
+
+void __wrap_explicit_bzero(void *at, size_t bytes)
+{
+	wiped += bytes == sizeof(struct config);
+	__real_explicit_bzero(at, bytes);
+}
+
 static const struct report_who who = { .job = "j/1", .host = "h", .rank = 3, .size = 4 };
 
 /* The log is the process's own: every case has one. `act` runs there with `env` set and its stderr a
@@ -104,6 +115,20 @@ static void report__an_unknown_level_is_said_once_and_changes_nothing(void **sta
 	assert_int_equal(child_run(env, say_all, text), ALL_WELL);
 	assert_int_equal(lines_count(text), 4);
 	assert_non_null(strstr(text, "TALLY_LOG=loud is not error, warn, info or debug"));
+}
+
+static int level_asked(void)
+{
+	return report_level() == TALLY_LOG_INFO && wiped == 1 ? ALL_WELL : 1;
+}
+
+static void report__no_key_is_left_behind(void **state)
+{
+	const char *env[4] = { "TALLY_LOG=info", "TALLY_KEY=a key of sixteen b" };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, level_asked, text), ALL_WELL);
 }
 
 static void report__json_is_one_object_a_line(void **state)
@@ -467,6 +492,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report__the_level_decides_which_lines_are_shown),
 		cmocka_unit_test(report__an_unknown_level_is_said_once_and_changes_nothing),
+		cmocka_unit_test(report__no_key_is_left_behind),
 		cmocka_unit_test(report__json_is_one_object_a_line),
 		cmocka_unit_test(report__json_says_all_that_is_utf8),
 		cmocka_unit_test(report__a_signal_that_is_not_there_is_not_waited_for),
