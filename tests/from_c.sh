@@ -43,6 +43,7 @@ if [[ -e .git ]]; then
 	cp "$(git rev-parse --git-path index)" "$root/git/index"
 	GIT_ALTERNATE_OBJECT_DIRECTORIES=$(realpath "$(git rev-parse --git-path objects)")
 	export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY=$root/git/objects GIT_INDEX_FILE=$root/git/index
+	git update-index -q --refresh || true # of a copied checkout, stash fails once without a word (git 2.39)
 	commit=$(git -c user.name=x -c user.email=x stash create)
 	commit=$(git rev-parse "${commit:-HEAD}")
 	git archive "$commit" | tar -x -C "$root/home/dev/tally"
