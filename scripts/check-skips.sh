@@ -43,32 +43,40 @@ grep -v '^FAILED\|^ ' "$tmp/err" | diff - /dev/fd/3 3<<-'END' || fail "others ar
 	not here: log gpu: a GPU
 	skipped: log silent: no reason given
 END
+log "$tmp/twice" <<<$'FAIL:one:ill\nOK:one:well'
+! python3 scripts/testlog.py log "$tmp/twice" 2>"$tmp/err" || fail "of two tests of one name, one is lost"
 
 # All that test.sh calls, of no effect; its user and its system are what the test says.
-mkdir -p "$tmp/tree/scripts" "$tmp/tree/build/release/meson-logs" "$tmp/bin"
+mkdir -p "$tmp/tree/scripts" "$tmp/tree/build"/{release,asan}/meson-logs "$tmp/bin"
 sed "s|/etc/os-release|$tmp/os-release|g; s|EUID|TEST_USER|g" scripts/test.sh >"$tmp/tree/scripts/test.sh"
-cp scripts/testlog.py "$tmp/tree/scripts"
-ln -s /bin/true "$tmp/tree/scripts/setup.sh"
-ln -s /bin/true "$tmp/tree/scripts/deps.sh"
+cp scripts/testlog.py scripts/sudo.sh "$tmp/tree/scripts"
+for nothing in scripts/setup.sh scripts/deps.sh scripts/chosen.py; do
+	ln -s /bin/true "$tmp/tree/$nothing"
+done
 ln -s /bin/true "$tmp/bin/ninja"
 cat >"$tmp/bin/meson" <<END
 #!/bin/sh
 case "\$*" in
-*as-root*) echo "\$*" >$tmp/asked && cp $tmp/log-as-root build/release/meson-logs/as-root.json ;;
-*) cp $tmp/log build/release/meson-logs/testlog.json ;;
+*as-root*) cp $tmp/log-as-root "\$3/meson-logs/as-root.json" ;;
+*) cp $tmp/log "\$3/meson-logs/testlog.json" ;;
 esac
 END
 cat >"$tmp/bin/sudo" <<END
 #!/bin/sh
-[ -e $tmp/may-sudo ] && shift && exec env "\$@"
+[ -e $tmp/may-sudo ] || exit 1
+shift
+[ "\$*" != "id -u" ] || { echo 0 && exit; }
+echo "\$*" >$tmp/asked
+exec "\$@"
 END
-chmod +x "$tmp/bin/meson" "$tmp/bin/sudo" "$tmp/tree/scripts/test.sh"
+printf '#!/bin/sh\necho "$*" >%s\n' "$tmp/owned" >"$tmp/bin/chown"
+chmod +x "$tmp/bin"/{meson,sudo,chown} "$tmp/tree/scripts/test.sh"
 
-# ends STATUS LAST_LINE USER VERSION: how test.sh ends.
+# ends STATUS LAST_LINE USER VERSION [VARIANT]: how test.sh ends.
 ends() {
 	local status=0
 	printf 'ID=debian\nVERSION_ID="%s"\n' "$4" >"$tmp/os-release"
-	TEST_USER=$3 PATH=$tmp/bin:$PATH "$tmp/tree/scripts/test.sh" release >"$tmp/out" 2>"$tmp/err" || status=$?
+	TEST_USER=$3 PATH=$tmp/bin:$PATH "$tmp/tree/scripts/test.sh" "${5-release}" >"$tmp/out" 2>"$tmp/err" || status=$?
 	[[ $status == "$1" && $(tail -n 1 "$tmp/out") == "$2" ]] ||
 		fail "user $3, Debian $4: test.sh ends with $status, not $1, and $(cat "$tmp/out")"
 }
@@ -77,18 +85,25 @@ ends 1 "2 passed, 0 failed, 1 skipped" 0 12
 grep -q '^FAILED: 1 skipped as root on Debian 12' "$tmp/out" || fail "nobody says why it is red"
 ends 0 "2 passed, 0 failed, 1 skipped" 1000 12
 ends 0 "2 passed, 0 failed, 1 skipped" 0 13
-[[ ! -e $tmp/asked ]] || fail "who may not has them run as root: $(cat "$tmp/asked")"
 
 # With sudo, what was skipped runs again, and only that; the second run has the last word.
 touch "$tmp/may-sudo"
 log "$tmp/log" <<<$'OK:one:well\nOK:other:SKIP: no ::1\nSKIP:third:SKIP: not root\nSKIP:gpu:NOT HERE: a GPU'
 log "$tmp/log-as-root" <<<$'OK:other:well\nOK:third:well'
-ends 0 "4 passed, 0 failed, 1 skipped" 1000 12
-grep -q ' other third$' "$tmp/asked" || fail "they are asked to run again: $(cat "$tmp/asked")"
+ends 1 "2 passed, 0 failed, 3 skipped" 0 12
+[[ ! -e $tmp/asked ]] || fail "root has them run again: $(cat "$tmp/asked")"
+ends 0 "4 passed, 0 failed, 1 skipped" 1000 12 asan
+grep -qe ' -t 4 --logbase as-root other third$' "$tmp/asked" || fail "they are asked to run again: $(cat "$tmp/asked")"
+[[ $(cat "$tmp/owned") == "-R $(id -u):$(id -g) build/" ]] || fail "what root made stays root's"
 log "$tmp/log-as-root" <<<$'OK:other:SKIP: no ::1\nFAIL:third:ill'
 ends 1 "2 passed, 1 failed, 2 skipped" 1000 12
-: >"$tmp/log-as-root"
+rm "$tmp/may-sudo"
 ends 0 "2 passed, 0 failed, 3 skipped" 1000 12
+# Root's run that does not come about is one that lacks all.
+touch "$tmp/may-sudo"
+rm "$tmp/log-as-root"
+ends 1 "2 passed, 0 failed, 3 skipped" 1000 12
+ends 0 "2 passed, 0 failed, 3 skipped" 1000 13
 rm "$tmp/may-sudo"
 
 log "$tmp/log" <<<$'OK:one:well\nOK:other:NOT HERE: AVX-512\nSKIP:third:NOT HERE: a GPU'

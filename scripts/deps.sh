@@ -47,7 +47,8 @@ done
 
 command="apt-get install --no-install-recommends ${missing[*]}"
 if ((EUID)); then
-	! sudo -n true 2>/dev/null || exec sudo -n "$0" "$@"
+	here=$(dirname "$(realpath "$0")")
+	! "$here/sudo.sh" || exec "$here/sudo.sh" "$here/deps.sh" "$@"
 	echo "missing packages; as root: $command" >&2
 	exit 1
 fi

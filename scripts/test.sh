@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # test.sh [VARIANT...] - install what is missing (Debian, root), and test everything that must hold before a change
 # gets in. The last line counts: N passed, N failed, N skipped. Each skip names what is missing; as root on Debian 12,
-# where all of it can be had, it makes the run fail (scripts/testlog.py says which never do). A user who needs no
-# password for sudo has the tests that lack something run again as root. Details: build/*.log.
+# where all of it can be had, it makes the run fail (scripts/testlog.py says which never do). What a user's tests lack
+# runs again as root, if sudo asks for no password, and counts as root's. Details: build/*.log.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 passed=0 failed=0 skipped=0 lacking=0
+is_root=$((EUID == 0)) as_root=()
 started=$SECONDS
 mkdir -p build
 
@@ -16,7 +17,7 @@ count() { # PASSED FAILED SKIPPED [HOW MANY OF THESE LACK WHAT CAN BE HAD]
 
 # may_lack: where a skip is no failure.
 may_lack() {
-	((EUID)) || ! grep -qx 'ID=debian' /etc/os-release || ! grep -qx 'VERSION_ID="12"' /etc/os-release
+	((!is_root)) || ! grep -qx 'ID=debian' /etc/os-release || ! grep -qx 'VERSION_ID="12"' /etc/os-release
 } 2>/dev/null
 
 # compile VARIANT [TARGET]: a build that breaks is one failure.
@@ -40,18 +41,22 @@ programs() {
 # run_tests VARIANT MESON_ARGUMENT...: with the user's rights, or by the command in as_root.
 run_tests() {
 	# Most wait longer than they compute; those that measure time run alone (is_parallel: false).
-	${as_root-} meson test -C "build/$1" --no-rebuild --no-stdsplit --num-processes $((2 * $(nproc))) "${@:2}" \
+	"${as_root[@]}" meson test -C "build/$1" --no-rebuild --no-stdsplit --num-processes $((2 * $(nproc))) "${@:2}" \
 		>>"build/$1-test.log" 2>&1 </dev/null
 }
 
-# again_as_root VARIANT MESON_ARGUMENT...: what lacks something runs again, if this user becomes root without a word.
+# again_as_root VARIANT MESON_ARGUMENT...: what lacks something runs again, if this user becomes root without a password.
 again_as_root() {
-	local lacking as_root="sudo -n PYTHONDONTWRITEBYTECODE=1"
+	local lacking as_root=(scripts/sudo.sh env PYTHONDONTWRITEBYTECODE=1 bash -c)
 	lacking=$(python3 scripts/testlog.py --lacking "build/$1/meson-logs/testlog.json") && [[ $lacking ]] || return
-	((EUID)) && sudo -n true 2>/dev/null || return
+	((EUID)) && scripts/sudo.sh || return
+	is_root=1
+	echo "$1: $(wc -w <<<"$lacking") that lack something run again, as root"
+	# What it leaves behind is the user's, also if it is interrupted.
+	# shellcheck disable=SC2016 # the inner one expands it
+	as_root+=('trap : INT TERM; "$@"; chown -R "$0" build/' "$(id -u):$(id -g)")
 	# shellcheck disable=SC2086 # names without a space
 	run_tests "$@" --logbase as-root $lacking
-	sudo -n chown -R "$(id -u):$(id -g)" build
 }
 
 # suites VARIANT "SUITE..." [MESON ARGUMENT...]: run the tests of these suites and count them.

@@ -60,7 +60,11 @@ def read(paths):
     tests = {}
     for path in paths:
         with open(path, encoding="utf-8") as log:
-            tests.update((test.name, test) for test in map(Test, filter(str.strip, log)))
+            told = [Test(line) for line in log if line.strip()]
+        own = {test.name: test for test in told}
+        if len(own) < len(told):
+            sys.exit(f"testlog.py: two tests of one name in {path}")
+        tests.update(own)
     return tests.values()
 
 
