@@ -49,11 +49,11 @@ static bool is_complete(struct tally_work *work)
 }
 
 /* A barrier, of which rank 0's end is told. */
-static void tell(struct tally_work **works, tally_done_fn fn)
+static void tell(const struct seat *seats, struct tally_work **works, tally_done_fn fn)
 {
-	assert_int_equal(tally_ibarrier(test.seats[0].comm, NULL, &works[0]), TALLY_OK);
+	assert_int_equal(tally_ibarrier(seats[0].comm, NULL, &works[0]), TALLY_OK);
 	assert_int_equal(tally_work_on_done(works[0], fn, NULL), TALLY_OK);
-	assert_int_equal(tally_ibarrier(test.seats[1].comm, NULL, &works[1]), TALLY_OK);
+	assert_int_equal(tally_ibarrier(seats[1].comm, NULL, &works[1]), TALLY_OK);
 }
 
 /* This one comes first: there is no thread yet. */
@@ -64,7 +64,7 @@ static void caller__without_a_thread_does_it_in_the_background(void **state)
 	(void)state;
 	seats_open(test.seats, 2);
 	atomic_store(&test.is_short, true);
-	tell(works, count_call);
+	tell(test.seats, works, count_call);
 	assert_true(is_complete(works[0]) && is_complete(works[1]));
 	assert_int_equal(atomic_load(&test.calls), 1);
 	assert_false(pthread_equal(test.thread, pthread_self()));
@@ -81,7 +81,7 @@ static void caller__that_takes_long_holds_up_no_operation(void **state)
 	(void)state;
 	atomic_store(&test.calls, 0);
 	seats_open(test.seats, 2);
-	tell(works, take_long);
+	tell(test.seats, works, take_long);
 	assert_true(is_complete(works[1]));
 	sem_wait(&test.is_inside);
 	for (uint32_t r = 0; r < 2; r++)
@@ -107,7 +107,7 @@ static void caller__calls_one_after_the_other(void **state)
 	(void)state;
 	atomic_store(&test.calls, 0);
 	seats_open(test.seats, 2);
-	tell(works, take_long);
+	tell(test.seats, works, take_long);
 	sem_wait(&test.is_inside);
 	thread = test.thread;
 	assert_int_equal(tally_ibarrier(test.seats[1].comm, NULL, &next[1]), TALLY_OK);
@@ -140,14 +140,18 @@ static bool is_due(struct tally_comm *comm, const struct tally_work *work)
 
 static void caller__last_in_line_may_go(void **state)
 {
-	struct tally_work *works[2][3];
+	struct tally_work *works[2][3], *next[2];
+	struct seat others[2];
 	uint32_t last;
 
 	(void)state;
 	atomic_store(&test.calls, 0);
 	seats_open(test.seats, 3);
+	seats_open(others, 2);
 	for (uint32_t i = 0; i < 2; i++) {
-		for (uint32_t r = 0; r < 3; r++) {
+		for (uint32_t k = 0; k < 3; k++) {
+			uint32_t r = (k + i) % 3; /* who tells nothing is last: none ends before */
+
 			assert_int_equal(tally_ibarrier(test.seats[r].comm, NULL, &works[i][r]),
 					 TALLY_OK);
 			if (i == (r != 0))
@@ -164,8 +168,12 @@ static void caller__last_in_line_may_go(void **state)
 	last = test.seats[1].comm->next_due ? 2 : 1;
 	assert_int_equal(tally_comm_abort(test.seats[last].comm), TALLY_OK);
 	seat_leave(&test.seats[last]);
+	tell(others, next, count_call); /* behind whoever is last now */
+	assert_true(is_due(others[0].comm, next[0]));
 	sem_post(&test.may_return);
-	assert_true(is_complete(works[1][3 - last]));
+	assert_true(is_complete(works[1][3 - last]) && is_complete(next[0]));
+	assert_int_equal(tally_waitall(2, next, -1), TALLY_OK);
+	seats_do(others, 2, seat_leave);
 	for (uint32_t r = 0; r < 3; r++) {
 		if (r == last)
 			continue;
@@ -191,7 +199,7 @@ static void caller__is_waited_for_before_the_communicator_goes(void **state)
 
 	(void)state;
 	seats_open(test.seats, 2);
-	tell(works, take_long);
+	tell(test.seats, works, take_long);
 	assert_true(is_complete(works[1]));
 	sem_wait(&test.is_inside);
 	assert_int_equal(tally_comm_abort(test.seats[0].comm), TALLY_OK);
