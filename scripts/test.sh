@@ -47,7 +47,7 @@ run_tests() {
 
 # again_as_root VARIANT MESON_ARGUMENT...: what lacks something runs again, if this user becomes root without a password.
 again_as_root() {
-	local lacking as_root=(scripts/sudo.sh env PYTHONDONTWRITEBYTECODE=1 bash -c)
+	local lacking as_root=(scripts/sudo.sh PYTHONDONTWRITEBYTECODE=1 bash -c)
 	lacking=$(python3 scripts/testlog.py --lacking "build/$1/meson-logs/testlog.json") && [[ $lacking ]] || return
 	((EUID)) && scripts/sudo.sh || return
 	is_root=1
