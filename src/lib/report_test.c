@@ -22,14 +22,15 @@
 
 enum { TEXT_BYTES = 16384, ALL_WELL = 42 };
 
-static uint32_t wiped; /* whole configurations */
+static const char secret[] = "the key of the job";
+static uint32_t wiped; /* whole configurations, with the key */
 
 void __real_explicit_bzero(void *at, size_t bytes);
 void __wrap_explicit_bzero(void *at, size_t bytes);
 
 void __wrap_explicit_bzero(void *at, size_t bytes)
 {
-	wiped += bytes == sizeof(struct config);
+	wiped += bytes == sizeof(struct config) && memmem(at, bytes, secret, strlen(secret));
 	__real_explicit_bzero(at, bytes);
 }
 
@@ -124,11 +125,20 @@ static int level_asked(void)
 
 static void report__no_key_is_left_behind(void **state)
 {
-	const char *env[4] = { "TALLY_LOG=info" };
-	char text[TEXT_BYTES];
+	char folder[] = "/tmp/report-XXXXXX", home[64], path[64], text[TEXT_BYTES];
+	const char *env[4] = { "TALLY_LOG=info", home };
+	FILE *file;
 
 	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(home, sizeof(home), "HOME=%s", folder);
+	snprintf(path, sizeof(path), "%s/.tally.conf", folder);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "TALLY_KEY=%s\n", secret);
+	assert_int_equal(fclose(file), 0);
 	assert_int_equal(child_run(env, level_asked, text), ALL_WELL);
+	assert_int_equal(unlink(path) || rmdir(folder), 0);
 }
 
 static void report__json_is_one_object_a_line(void **state)
