@@ -114,6 +114,7 @@ static void engine__hello_too_short_for_its_answer_is_dropped(void **state)
 	}
 }
 
+/* R-WIRE-8. */
 static void engine__only_a_higher_serial_binds_anew(void **state)
 {
 	uint32_t serial = UINT32_MAX - 1; /* wraps below */

@@ -109,6 +109,7 @@ void ps_conn_wait(struct ps_conn *conn, const struct ps_table *table)
 		gate_add(conn, table, 0);
 }
 
+/* R-SP-27: what waits for the disk leaves in the order in which it was said. */
 static void release(struct ps_conn *conn)
 {
 	uint32_t done = 0;

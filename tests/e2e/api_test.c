@@ -538,6 +538,7 @@ static void deadline_body(struct ranks *ranks, uint32_t rank)
 	tally_comm_destroy(comm);
 }
 
+/* R-CT-56. */
 static void deadline__ends_it_on_all_ranks_and_names_the_missing(void **state)
 {
 	(void)state;

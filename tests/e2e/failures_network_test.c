@@ -143,7 +143,7 @@ static void network__that_passes_tcp_but_not_udp_is_named_at_init(void **state)
 	path_fails(&ranks, 10, words);
 }
 
-/* 360 lanes are 1464 bytes. */
+/* R-CT-52. 360 lanes are 1464 bytes. */
 static void network__whose_mtu_is_below_the_interfaces_is_named_at_init(void **state)
 {
 	struct ranks ranks = { .size = SIZE, .body = path_body };

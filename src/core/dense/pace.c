@@ -205,7 +205,7 @@ void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now
 	struct pace_shard *at = &pace->shards[shard];
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
-	if (!slot->copies && !slot->attempt) {
+	if (!slot->copies && !slot->attempt) { /* Karn's rule */
 		/* Waiting for others is no round trip: only the last contributor measures one. */
 		if (is_last)
 			pace_sample(pace, shard, now_ns - slot->attempt_ns);

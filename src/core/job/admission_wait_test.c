@@ -110,6 +110,7 @@ static void admission__an_expired_deadline_names_who_is_missing(void **state)
 		    "not called yet by rank 1 on host11");
 }
 
+/* R-CT-56. */
 static void admission__a_deadline_names_who_has_not_called_and_since_when(void **state)
 {
 	(void)state;
