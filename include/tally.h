@@ -84,8 +84,9 @@ enum tally_dtype {
 	TALLY_COMPLEX128 = 14 /* two float64 */
 };
 
-/* The first five have the numbers of nccl.h. Those up to LXOR are for integers and truth values: bits, and whether an
- * element is not 0 (the result is 0 or 1). Truth values have these, MIN and MAX; complex numbers have SUM, PROD and AVG.
+/* The first five have the numbers of nccl.h. BAND, BOR and BXOR work on bits. LAND, LOR and LXOR ask whether an element is
+ * not 0, and give 0 or 1. All six are for integers and TALLY_BOOL. TALLY_BOOL also has MIN and MAX. Complex numbers have
+ * SUM, PROD and AVG alone.
  *
  * MINLOC and MAXLOC: elements come in pairs, a value and its index, of one type, which is no complex number and no truth
  * value. A count is of elements, so it is even. The pair with the least (largest) value is the result, bit for bit; of
@@ -133,7 +134,7 @@ TALLY_API const char *tally_get_last_error(const struct tally_comm *comm);
  * It must not wait in tally, and must not destroy. tally_comm_abort is allowed. */
 typedef int (*tally_interrupted_fn)(void *ctx);
 
-/* Of all operations of a communicator that say neither; ranks must agree. */
+/* For those operations of a communicator that set neither TALLY_OP_HALF nor TALLY_OP_EXACT. All ranks must set the same. */
 enum tally_flags {
 	TALLY_HALF = 2, /* sums and averages of float32 as TALLY_OP_HALF */
 	TALLY_EXACT = 4 /* sums and averages of floats as TALLY_OP_EXACT */
@@ -202,8 +203,8 @@ struct tally_options {
  * TALLY_ERR_REMOTE       a rank died meanwhile
  * TALLY_ERR_DENIED, _NO_RESOURCE, _VERSION, _NO_MEMORY
  *
- * If the job breaks after it has begun, for example at another rank's first call, this rank's first call
- * returns the error. */
+ * The job may break just after this call has succeeded, for example at another rank's first call. Then this
+ * rank's first call on *comm returns the error. */
 TALLY_API int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size,
 			      uint32_t rank, const struct tally_options *options);
 
@@ -294,8 +295,8 @@ enum tally_op_flags {
 /* An operation of the program's own: inout[i] = in[i] op inout[i] for `count` elements; of pairs or the like of the
  * program's, for all that they hold. `in` is rank r's vector, and inout the result of the ranks behind r: it is called for
  * r = size - 2, ..., 0 (MPI_User_function's order). It runs on each rank, in any thread, with no lock of tally's held. It
- * must do the same on all ranks. It must not wait in tally, and must not destroy. It holds up the thread that waits; if
- * none waits, all other such functions. No deadline ends it. */
+ * must do the same on all ranks. It must not wait in tally, and must not destroy. While it runs, the thread that waits
+ * for the operation makes no progress; if none waits, all other such functions wait for it. No deadline ends it. */
 typedef void (*tally_reduce_fn)(const void *in, void *inout, size_t count, int dtype, void *ctx);
 
 struct tally_op_options {
@@ -319,10 +320,10 @@ struct tally_op_options {
 	/* A caller whose struct ends here keeps working, too. */
 	tally_reduce_fn reduce; /* with TALLY_USER alone */
 	void *reduce_ctx;
-	/* Error feedback, for sums and averages of float32 by an allreduce; NULL: none. residual[i] becomes what was lost of
-	 * this rank's i-th element on its way into the sum, 0 of what is not finite: add it to the element of the next sum, and
-	 * it is not lost. As long as all buffers together, aligned, apart from them, and lent as they are. Ranks need not
-	 * agree. Not in a group. */
+	/* Error feedback, for sums and averages of float32 by an allreduce; NULL: none. residual[i] becomes the part of this
+	 * rank's element i that rounding has kept out of the sum; 0 if the element is not finite. Add it to element i of the
+	 * next sum, and nothing is lost. residual has as many elements as all buffers together, is aligned as they are, and
+	 * overlaps none of them. It is lent until the operation is complete. Ranks need not agree. Not in a group. */
 	float *residual;
 
 	/* A caller whose struct ends here keeps working, too. */
@@ -521,8 +522,8 @@ struct tally_stats {
 	uint64_t detail_rounds;   /* second packets: Inf, NaN, a large int32 or uint32 */
 	uint64_t chunks_express;  /* chunks (packets of data) per stream */
 	uint64_t chunks_bulk;
-	/* Elements of results, in packets of which this rank has stored some: integers that have left their type, and
-	 * what is not finite with a fixed scale. */
+	/* Elements of results that did not fit: integers that have left their type, and what is not finite with a fixed
+	 * scale. Of a packet of which this rank stores any element, all count. */
 	uint64_t saturated;
 	uint64_t bytes_out; /* UDP payload */
 	uint64_t bytes_in;
