@@ -86,7 +86,7 @@ enum tally_dtype {
 
 /* The first five have the numbers of nccl.h. BAND, BOR and BXOR work on bits. LAND, LOR and LXOR ask whether an element is
  * not 0, and give 0 or 1. All six are for integers and TALLY_BOOL. TALLY_BOOL also has MIN and MAX. Complex numbers have
- * SUM, PROD and AVG alone.
+ * SUM, PROD and AVG. All have USER.
  *
  * MINLOC and MAXLOC: elements come in pairs, a value and its index, of one type, which is no complex number and no truth
  * value. A count is of elements, so it is even. The pair with the least (largest) value is the result, bit for bit; of
@@ -296,7 +296,7 @@ enum tally_op_flags {
  * program's, for all that they hold. `in` is rank r's vector, and inout the result of the ranks behind r: it is called for
  * r = size - 2, ..., 0 (MPI_User_function's order). It runs on each rank, in any thread, with no lock of tally's held. It
  * must do the same on all ranks. It must not wait in tally, and must not destroy. While it runs, the thread that waits
- * for the operation makes no progress; if none waits, all other such functions wait for it. No deadline ends it. */
+ * and calls it does nothing else; if none waits, all other such functions wait for it. No deadline ends it. */
 typedef void (*tally_reduce_fn)(const void *in, void *inout, size_t count, int dtype, void *ctx);
 
 struct tally_op_options {
