@@ -3,27 +3,22 @@
 # ablations.sh [NAME...] - take each check of tests/ablations.txt out in turn, and put each bug of
 # tests/plants.txt in: a test named in its row must turn red, and so must every claim that
 # tests/failures.txt has for it. First all these tests must pass with nothing changed.
+# JOBS rows at a time (one per core); then, one at a time, those whose tests run alone.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 rows=(tests/ablations.txt tests/plants.txt)
-failures=tests/failures.txt
-dir=build/ablate
-log=build/ablations.log
-passed=0 failed=0 skipped=0
-mkdir -p build
-: >"$log"
+export failures=tests/failures.txt dir=build/ablate logs=build/ablations
+jobs=${JOBS:-$(nproc)}
 
-row() { # NAME RESULT TESTS, and count it
-	printf '%-24s %-34s %s\n' "$1" "$2" "$3"
-}
-
-# red NAME TEST...: with the check NAME taken out ("": none), "RED NAMES" of what failed, "GREEN",
+# red NAME TEST...: with the check NAME taken out ("nothing": none), "RED NAMES" of what failed, "GREEN",
 # "SURVIVES CLAIMS" of the failure table that passed all the same, or "NOTHING" if none of them ran.
 red() {
-	local json=$dir/meson-logs/testlog.json name=$1
+	local json=$dir/meson-logs/$1.json name=$1 enough=(--maxfail 1)
 	shift
 	rm -f "$json"
-	ABLATE=$name meson test -C "$dir" --no-rebuild "$@" >>"$log" 2>&1 </dev/null
+	# Each claim is judged: the first red test is not enough.
+	! grep -q "[[:space:]]$name\$" "$failures" || enough=()
+	ABLATE=$name meson test -C "$dir" --no-rebuild --logbase "$name" "${enough[@]}" "$@" >"$logs/$name" 2>&1 </dev/null
 	[[ -s $json ]] || { echo NOTHING && return; }
 	python3 - "$json" "$failures" "$name" <<-'EOF'
 		import json, sys
@@ -39,25 +34,27 @@ red() {
 	EOF
 }
 
-judge() { # NAME TEST...
-	local name=$1 verdict
+# judge NAME TEST...: a line, and one word of it to count.
+judge() {
+	local name=$1 verdict said word=failed
 	shift
 	verdict=$(red "$name" "$@")
 	case $verdict in
-	RED*) row "$name" caught "${verdict#RED }" && passed=$((passed + 1)) ;;
-	SKIPPED) row "$name" "skipped: its tests cannot run here" "$*" && skipped=$((skipped + 1)) ;;
-	SURVIVES*) row "$name" "NOT CAUGHT" "${verdict#SURVIVES }" && failed=$((failed + 1)) ;;
-	GREEN) row "$name" "NOT CAUGHT" "$*" && failed=$((failed + 1)) ;;
-	*) row "$name" "NO SUCH TEST" "$*" && failed=$((failed + 1)) ;;
+	RED*) said=caught word=passed && set -- "${verdict#RED }" ;;
+	SKIPPED) said="skipped: its tests cannot run here" word=skipped ;;
+	SURVIVES*) said="NOT CAUGHT" && set -- "${verdict#SURVIVES }" ;;
+	GREEN) said="NOT CAUGHT" ;;
+	*) said="NO SUCH TEST" ;;
 	esac
+	printf '%-24s %-34s %s\n' "$name" "$said" "$*"
+	echo "$word" >>"$logs/.verdicts"
 }
+export -f red judge
 
-wanted() { # NAME [WANTED...]
-	local name=$1 one
-	shift
-	(($# == 0)) && return 0
-	for one; do [[ $one == "$name" ]] && return 0; done
-	return 1
+# each JOBS: a row on each line.
+each() {
+	# shellcheck disable=SC2016 # the inner shell's own
+	xargs -r -d '\n' -n 1 -P "$1" bash -c 'read -ra row <<<"$1" && judge "${row[@]}"' judge
 }
 
 for name; do
@@ -65,26 +62,24 @@ for name; do
 	echo "no row $name in ${rows[*]}"
 	exit 2
 done
-if ! scripts/setup.sh ablate || ! ninja -C "$dir" >>"$log" 2>&1; then
-	echo "build/ablate does not build: see $log"
+rm -rf "$logs" && mkdir -p "$logs" || exit 2
+if ! scripts/setup.sh ablate || ! ninja -C "$dir" >"$logs/.build" 2>&1; then
+	echo "build/ablate does not build: see $logs/.build"
 	exit 2
 fi
-names=() tests=()
-while read -r name its_tests; do
-	wanted "$name" "$@" && names+=("$name") && tests+=("$its_tests")
-done < <(grep -h '^[A-Z]' "${rows[@]}")
+wanted=$(grep -h '^[A-Z]' "${rows[@]}" | awk -v names="$*" '
+	BEGIN { n = split(names, name, " "); for (i = 1; i <= n; i++) is_wanted[name[i]] = 1 }
+	!n || $1 in is_wanted')
+read -ra every <<<"$(cut -d ' ' -f 2- <<<"$wanted" | tr ' ' '\n' | sort -u | tr '\n' ' ')"
+alone=$(meson introspect --tests "$dir" | python3 -c '
+import json, sys
+print("|".join(test["name"] for test in json.load(sys.stdin) if not test["is_parallel"]))')
 
-read -ra every <<<"$(printf '%s\n' "${tests[@]}" | tr ' ' '\n' | sort -u | tr '\n' ' ')"
-if [[ $(red '' "${every[@]}") == GREEN ]]; then
-	row '(nothing)' 'green, as it must be' ''
-	passed=$((passed + 1))
-else
-	row '(nothing)' 'RED: see build/ablations.log' "${every[*]}"
-	failed=$((failed + 1))
-fi
-for i in "${!names[@]}"; do
-	read -ra its_tests <<<"${tests[i]}"
-	judge "${names[i]}" "${its_tests[@]}"
-done
-echo "$passed passed, $failed failed, $skipped skipped"
-((failed == 0))
+verdict=$(red nothing "${every[@]}")
+printf '%-24s %-34s %s\n' '(nothing)' "$([[ $verdict == GREEN ]] && echo 'green, as it must be')" "${verdict#GREEN}"
+if [[ $verdict == GREEN ]]; then echo passed; else echo failed; fi >>"$logs/.verdicts"
+grep -vE " ($alone)( |$)" <<<"$wanted" | each "$jobs"
+grep -E " ($alone)( |$)" <<<"$wanted" | each 1
+count() { grep -cx "$1" "$logs/.verdicts"; }
+echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
+(($(count failed) == 0))
