@@ -333,8 +333,8 @@ def check(out, name, some, ranks, packet):
                     raise SystemExit(f"{name}, {len(ranks)} ranks, rank {rank}: type {case[0]} op {case[1]} sizes "
                                      f"{case[2]}, element {(offset + i) // width}: {found[i:i + width].hex()}, not "
                                      f"{wanted[i:i + width].hex()}")
-        at += sum(case[2]) * inner(case[0])[1] * width
-        if any(file[:at] != files[0][:at] for file in files):
+        begin, at = at, at + sum(case[2]) * inner(case[0])[1] * width
+        if any(file[begin:at] != files[0][begin:at] for file in files):
             raise SystemExit(f"{name}: {case}: not the same bits on all ranks")
     return checked
 

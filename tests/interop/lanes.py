@@ -2,6 +2,7 @@
 """lanes.py - how elements of every type become lanes, and sums of lanes elements: R-NUM-1 to R-NUM-16, read from
 docs/protocol.md alone. Elements are integers or fractions.Fraction, or INF, -INF, NAN; lanes are integers."""
 from fractions import Fraction
+import functools
 import math
 import struct
 
@@ -31,6 +32,11 @@ def wrap(value, bits=32):
     return (value + 2**(bits - 1)) % 2**bits - 2**(bits - 1)
 
 
+@functools.cache
+def power(exponent):
+    return Fraction(2)**exponent
+
+
 class Float:
     """A type of floats: bits to numbers and back."""
 
@@ -42,28 +48,29 @@ class Float:
     def field(self, bits):
         return bits >> self.fraction & self.top
 
+    @functools.lru_cache(1 << 17)
     def number(self, bits):
         field, fraction = self.field(bits), bits % 2**self.fraction
         sign = -1 if bits >> self.fraction + self.exponent else 1
         if field == self.top:
             return NAN if fraction else sign * INF
         whole = fraction + (2**self.fraction if field else 0)
-        return Fraction(sign * whole) * Fraction(2)**(max(field, 1) - self.bias - self.fraction)
+        return sign * whole * power(max(field, 1) - self.bias - self.fraction)
 
     def bits(self, number):
         """Rounded to nearest even. What is too large is an infinity."""
-        sign = 1 << self.fraction + self.exponent
+        sign, size = 1 << self.fraction + self.exponent, abs(number)
         if number != number:
             return self.top << self.fraction | 1 << self.fraction - 1
-        if abs(number) == INF:
+        if size == INF:
             return self.top << self.fraction | (sign if number < 0 else 0)
-        if not number:
+        if not size:
             return 0
-        top = math.floor(abs(number)).bit_length() - 1 if abs(number) >= 1 else -1
-        while abs(number) < Fraction(2)**top:
+        top = size.numerator.bit_length() - size.denominator.bit_length()
+        if size < power(top):
             top -= 1
         last = max(top - self.fraction, self.least)
-        whole = round(abs(number) / Fraction(2)**last)  # of a Fraction: to even
+        whole = round(size / power(last))  # of a Fraction: to even
         bits = (last - self.least << self.fraction) + whole
         return min(bits, self.top << self.fraction) | (sign if number < 0 else 0)
 
@@ -72,7 +79,7 @@ FLOATS = {dtype: Float(*form) for dtype, form in FORMS.items()}
 
 
 def is_finite(number):
-    return abs(number) < INF  # false for NaN
+    return not isinstance(number, float)  # these alone are INF, -INF, NAN
 
 
 class Lanes:
@@ -80,7 +87,7 @@ class Lanes:
 
     def __init__(self, dtype, op, count, size, packet, form=FREE, exponent=0):
         self.dtype, self.op, self.size = dtype, op, size
-        self.fixed, self.limit = None, INF  # R-NUM-16: the exponent, and what is below its numbers
+        self.fixed = self.limit = None  # R-NUM-16: the exponent, and what is below its numbers
         self.form = FLOATS.get(dtype)
         self.shape, self.is_scaled, self.digit = (1, 1), False, 31 - log2(size)
         self.is_order, self.is_exact = op in (MAX, MIN), False
@@ -106,7 +113,7 @@ class Lanes:
         elif self.dtype == FLOAT32 and form == HALF and count:  # R-NUM-15
             self.shape, self.can = (2, 1), self.can and self.size <= 16
         elif self.dtype == FLOAT32 and form == FIXED and count:
-            self.fixed, self.limit, self.is_scaled = exponent, Fraction(2)**(exponent - 126), False
+            self.fixed, self.limit, self.is_scaled = exponent, power(exponent - 126), False
             self.can = self.can and 1 <= exponent <= 254
         elif self.dtype == FLOAT16 and self.size <= 16 or self.dtype == BFLOAT16 and self.size <= 128:  # R-NUM-11
             self.shape = 2, 1
@@ -143,7 +150,7 @@ class Lanes:
 
     def whole(self, number, exponent):
         """A finite float as an integer."""
-        whole = round(number * Fraction(2)**self.shift(exponent))
+        whole = round(number * power(self.shift(exponent)))
         if self.is_exact or self.dtype == FLOAT64:
             return whole
         bound = (2**(15 if self.shape[0] == 2 else 31) - 1) // self.size
@@ -162,7 +169,8 @@ class Lanes:
 
     def seen(self, number):
         """R-NUM-16: what is too large counts as infinite."""
-        return math.copysign(INF, number) if is_finite(number) and abs(number) >= self.limit else number
+        is_large = self.limit and is_finite(number) and abs(number) >= self.limit
+        return math.copysign(INF, number) if is_large else number
 
     def spread(self, whole):
         """As digits, all with the sign of the whole."""
@@ -195,7 +203,7 @@ class Lanes:
         each = self.shape[1]
         wholes = [sum(digit << i * self.digit for i, digit in enumerate(sums[at:at + each]))
                   for at in range(0, len(sums) - each + 1, each)]
-        unit = Fraction(2)**self.shift(exponent) * (self.size if self.op == AVG else 1)
+        unit = power(self.shift(exponent)) * (self.size if self.op == AVG else 1)
         return [Fraction(whole) / unit for whole in wholes]
 
     # -- what all get --
@@ -223,7 +231,7 @@ class Lanes:
             kinds = set(x for x in column if not is_finite(x))
             return next(iter(kinds)) if len(kinds) == 1 else NAN
         whole = sum(self.whole(x, exponent) * n for x, n in zip(column, times))
-        return Fraction(whole) / Fraction(2)**self.shift(exponent) / (self.size if self.op == AVG else 1)
+        return Fraction(whole) / power(self.shift(exponent)) / (self.size if self.op == AVG else 1)
 
     def order(self, datas):
         """IEEE 754's maximum and minimum: a NaN is the result, and -0 is less than +0."""
