@@ -46,12 +46,12 @@ scripts/setup.sh ablate
 ninja -C "$dir" src/sim/sim_main src/search/tally-search >build/ablations-traces.log
 for name in SWITCH_GENERATION WORKER_GENERATION; do search $name; done
 simulate SLOT_GENERATION --seed 4 --scenario restart --packets 1500 --with shards=1,workers=1,ops=1,chunks=1,pauses=0,late=0,seq=0,run=1,lanes=4,slots=5,window=1,jitter=0,duplicate=0,reorder=0,loss=0,hosts=0,last=0,chance=6
-simulate CLEAR_THEN_SET --seed 3 --scenario restart --packets 1500 --with shards=1,ops=3,chunks=65,late=0,hello=0,run=1,slots=5,window=1,jitter=0,duplicate=0,reorder=0,loss=0,hosts=0,last=0,spared=263,chance=6
+simulate CLEAR_THEN_SET --seed 28 --scenario restart --packets 1500 --with shards=1,workers=1,chunks=3,windows=0,late=0,hello=0,run=1,lanes=4,slots=5,window=1,duplicate=0,reorder=0,loss=0,hosts=0,last=0,spared=4
 for name in WORKER_SEQ BITMAP SHADOW COPY_LANES; do search $name; done
-simulate EXPONENT_ASSIGN --seed 20 --scenario lossy --packets 1500 --with shards=1,workers=2,ops=2,chunks=65,pauses=0,late=0,lanes=158,window=1,duplicate=0,reorder=0,loss=0,hosts=0,last=0,spared=19,chance=3
-simulate STICKY_ASSIGN --seed 15 --scenario lossy --packets 1500 --with workers=1,ops=5,chunks=1,late=0,hello=0,seq=0,lanes=4,slots=5,window=1,duplicate=0,reorder=0,loss=0,hosts=0,last=0,spared=10
+simulate EXPONENT_ASSIGN --seed 4 --scenario lossy --packets 1500 --with shards=1,workers=1,ops=3,chunks=3,pauses=0,late=0,seq=0,run=1,lanes=4,slots=5,window=1,jitter=0,duplicate=0,reorder=0,loss=6765,last=5,spared=7,chance=3
+simulate STICKY_ASSIGN --seed 16 --scenario lossy --packets 1500 --with workers=2,ops=3,chunks=4,windows=0,late=0,hello=0,run=1,slots=5,window=1,duplicate=0,reorder=0,loss=0,hosts=0,last=0,spared=25
 for name in LAST_ASSIGN NODE_PROBE PARENT_CHECKS EXPONENT_LOCAL; do search $name; done
 simulate HELD_TIMER --seed 1 --scenario lossy --packets 1500 --patience 20000 --with shards=1,levels=1,workers=5,ops=1,chunks=1,late=0,seq=0,run=1,lanes=4,slots=5,window=1,jitter=0,duplicate=0,reorder=0,loss=10036,hosts=0,last=22,spared=22,chance=1
-simulate RING_ROTATION --seed 122 --scenario lossy --packets 1500 --patience 20000 --with chunks=65,late=0,run=1,lanes=4,slots=5,window=1,duplicate=0,reorder=5678,loss=0,last=105,spared=20,chance=2
+simulate RING_ROTATION --seed 122 --scenario lossy --packets 1500 --patience 20000 --with ops=4,chunks=12,late=0,run=1,lanes=4,slots=5,window=4,duplicate=0,reorder=0,loss=18842,last=104,spared=14,chance=4
 simulate SHARED_WINDOW --seed 10 --scenario clean --packets 2500 --patience 60 --with workers=4,ops=2,chunks=65,late=0,seq=0,run=1,lanes=4,slots=9,window=1,last=0,spared=46,chance=1
 for name in LATENCY_FORM LATENCY_OLD_ACK LATENCY_ROUND LATENCY_WAITING LEFT_AT_ONCE LIFE SLOTS_EARLY OPINFO OPINFO_ROUND LAST_WORDS ENABLE_ACK; do search $name; done
