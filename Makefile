@@ -20,7 +20,7 @@ help:
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
 	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
 	@echo 'make differential  gcc, clang and the kernel do the same with random packets  PACKETS=1000000 SEED='
-	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
+	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME JOBS='
 	@echo 'make mutants    change the code in 260 ways, and the rooms in 630: a test must notice  ROOMS= COUNT= SEED= ONLY=FILE JOBS= PROOF=1 NUMBERS='
 	@echo 'make hostile    strangers send 10 million packets of each kind at running jobs, members lie'
 	@echo 'make fuzz       fuzz what takes bytes from outside           FUZZ_RUNS=1000000 FUZZ_TARGETS="switch codec"'
