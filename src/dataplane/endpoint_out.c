@@ -39,14 +39,6 @@ bool endpoint_flush(struct endpoint *endpoint)
 	return !endpoint->out_count;
 }
 
-/* For one more packet, with or without lanes. */
-bool endpoint_has_room(struct endpoint *endpoint)
-{
-	return (endpoint->out_count < ENDPOINT_SEND_FRAMES &&
-		endpoint->header_used < ENDPOINT_HEADERS) ||
-	       endpoint_flush(endpoint);
-}
-
 /* For how many packets without lanes there is room, whatever their destinations. */
 uint32_t endpoint_header_rooms(struct endpoint *endpoint)
 {

@@ -85,9 +85,16 @@ static inline const struct lanes *endpoint_numbers(const struct endpoint *endpoi
 
 /* endpoint_out.c: what goes out. There is room for a packet, with or without lanes, if has_room says so;
  * what is emitted stays as it is until it has been sent. */
-bool endpoint_has_room(struct endpoint *endpoint);
 /* False: the link has no room for all of it. Then nothing more is made until it has. */
 bool endpoint_flush(struct endpoint *endpoint);
+
+static inline bool endpoint_has_room(struct endpoint *endpoint)
+{
+	return (endpoint->out_count < ENDPOINT_SEND_FRAMES &&
+		endpoint->header_used < ENDPOINT_HEADERS) ||
+	       endpoint_flush(endpoint);
+}
+
 void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes);
 void endpoint_emit_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot);
 uint32_t endpoint_header_rooms(struct endpoint *endpoint);

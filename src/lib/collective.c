@@ -3,6 +3,8 @@
  * collective.c - reduce, broadcast, gather and their kin: an allreduce's vector of which a rank does not send, or does
  * not want, every element. Segments say so; what is not added up is in parts (R-WK-13).
  */
+#include <stdio.h>
+
 #include "core/shared/hash.h"
 #include "lib/operation.h"
 #include "lib/types.h"
@@ -81,27 +83,37 @@ static uint32_t displs_number(const struct tally_comm *comm, const struct reques
 
 /* ---- what is refused ---- */
 
+const char *extent_name(const struct request *request, size_t idx, const char *side, char text[48])
+{
+	if (request->is_multi)
+		snprintf(text, 48, "buffers[%zu].%s", idx, side);
+	else
+		snprintf(text, 48, "%s", side);
+	return text;
+}
+
 int extent_check(const struct report_who *who, const struct request *request,
 		 const struct extent *extent)
 {
 	uint32_t align = lanes_bytes(type_of((uint32_t)request->dtype).lanes);
 	uint64_t bytes = extent->count * type_bytes((uint32_t)request->dtype);
+	/* An end that wraps round is below its beginning, and would meet nothing. */
+	bool is_wrapped = (uintptr_t)extent->at > UINTPTR_MAX - bytes;
+	bool is_aligned = (uintptr_t)extent->at % align == 0;
+	char name[48];
 
-	if (!extent->count)
+	if (!extent->count || (extent->at && is_aligned && !is_wrapped))
 		return TALLY_OK;
+	extent_name(request, extent->idx, extent->side, name);
 	if (!extent->at)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %llu",
-				    request->call, extent->name, (unsigned long long)extent->count);
-	if ((uintptr_t)extent->at % align)
+				    request->call, name, (unsigned long long)extent->count);
+	if (!is_aligned)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %u bytes",
-				    request->call, extent->name, extent->at, align);
-	/* An end that wraps round is below its beginning, and would meet nothing. */
-	if ((uintptr_t)extent->at > UINTPTR_MAX - bytes)
-		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: %s %p with count %llu ends above the highest address",
-				    request->call, extent->name, extent->at,
-				    (unsigned long long)extent->count);
-	return TALLY_OK;
+				    request->call, name, extent->at, align);
+	return report_error(who, TALLY_ERR_ARGUMENT,
+			    "%s: %s %p with count %llu ends above the highest address",
+			    request->call, name, extent->at, (unsigned long long)extent->count);
 }
 
 static int counts_check(const struct tally_comm *comm, const struct request *request)
@@ -209,7 +221,7 @@ static uint64_t side_count(const struct tally_comm *comm, const struct request *
 int collective_check(const struct tally_comm *comm, const struct request *request)
 {
 	const struct tally_buffer *buffer = &request->buffers[0];
-	struct extent send = { "send", buffer->send, 0 }, recv = { "recv", buffer->recv, 0 };
+	struct extent send = { "send", 0, buffer->send, 0 }, recv = { "recv", 0, buffer->recv, 0 };
 	int result;
 
 	if (kinds[request->kind].has_root && request->root >= comm->who.size)

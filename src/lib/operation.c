@@ -210,15 +210,14 @@ static bool lanes_of(const struct tally_comm *comm, const struct tally_work *wor
 	return lanes_choose(lanes, &call, NULL);
 }
 
-static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work *work)
+static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work *work,
+			  const struct lanes *lanes)
 {
-	struct lanes lanes;
-
 	/* A choice for nothing at all is no choice: R-MAP-5, R-WK-11. Latency mode has no streams. */
 	if (!work->op.count || comm->latency_slots)
 		return MAP_EXPRESS;
-	if (work->stream == TALLY_STREAM_AUTO && lanes_of(comm, work, &lanes))
-		return worker_stream_of(endpoint_worker(comm->endpoint), lanes.shape,
+	if (work->stream == TALLY_STREAM_AUTO)
+		return worker_stream_of(endpoint_worker(comm->endpoint), lanes->shape,
 					work_way(work).count);
 	return work->stream == TALLY_STREAM_EXPRESS ? MAP_EXPRESS : MAP_BULK;
 }
@@ -246,11 +245,10 @@ static int latency_check(const struct tally_comm *comm, const struct tally_work 
 	return TALLY_OK;
 }
 
-/* How it travels; or what this job cannot do. */
-static int lanes_check(struct tally_comm *comm, struct tally_work *work, const char *call)
+/* How it travels, but in latency mode, where all do alike; or what this job cannot do. */
+static int lanes_check(struct tally_comm *comm, struct tally_work *work, const char *call,
+		       struct lanes *lanes)
 {
-	struct lanes lanes;
-
 	if (comm->latency_slots)
 		return latency_check(comm, work, call);
 	if (request_is_sum(work->op.kind) && !work_fold(comm, work))
@@ -260,7 +258,7 @@ static int lanes_check(struct tally_comm *comm, struct tally_work *work, const c
 				    call, report_ops[work->op.op],
 				    report_dtypes[lanes_word_type(work->op.type)],
 				    (unsigned long long)work->op.count, comm->who.size);
-	if (lanes_of(comm, work, &lanes))
+	if (lanes_of(comm, work, lanes))
 		return TALLY_OK;
 	if (lanes_word_form(work->op.type) == LANES_HALF)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
@@ -276,9 +274,10 @@ static int lanes_check(struct tally_comm *comm, struct tally_work *work, const c
 int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
 	int result = state_check(comm, call);
+	struct lanes lanes;
 
 	if (!result)
-		result = lanes_check(comm, work, call);
+		result = lanes_check(comm, work, call, &lanes);
 	if (!result)
 		result = lend_all(comm, work, call);
 	if (result)
@@ -286,7 +285,7 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	work->op.number = comm->next_number++; /* R-MAP-1 */
 	for (struct tally_work *member = work->members; member; member = member->next)
 		member->op.number = work->op.number; /* for what is said of it */
-	work->op.stream = stream_of(comm, work);
+	work->op.stream = stream_of(comm, work, &lanes);
 	work->submitted_ns = clock_ns();
 	atomic_store(&work->state, WORK_WAITING);
 	work_append(&comm->outstanding, work);

@@ -58,10 +58,13 @@ enum { COLLECTIVE_COUNT_BITS = 45 };
 
 /* Something of a call that is memory of the caller's. */
 struct extent {
-	const char *name; /* "send", "buffers[3].send" */
+	const char *side; /* "send" */
+	size_t idx;       /* of buffers */
 	const void *at;
 	uint64_t count; /* elements */
 };
+/* "send", or "buffers[3].send". */
+const char *extent_name(const struct request *request, size_t idx, const char *side, char text[48]);
 /* TALLY_OK, or what is wrong with it, said. */
 int extent_check(const struct report_who *who, const struct request *request,
 		 const struct extent *extent);

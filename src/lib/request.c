@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - what a call asks for: what of it is refused, before anything is made. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/group.h"
@@ -78,17 +77,6 @@ static int pairs_check(const struct report_who *who, const struct request *reque
 	return TALLY_OK;
 }
 
-/* "send", or "buffers[3].send". */
-static const char *name_of(const struct request *request, size_t idx, const char *side,
-			   char text[48])
-{
-	if (request->is_multi)
-		snprintf(text, 48, "buffers[%zu].%s", idx, side);
-	else
-		snprintf(text, 48, "%s", side);
-	return text;
-}
-
 static bool overlaps(const void *a, const void *b, uint64_t bytes)
 {
 	uintptr_t a_first = (uintptr_t)a, b_first = (uintptr_t)b;
@@ -104,10 +92,10 @@ static int buffer_check(const struct report_who *who, const struct request *requ
 
 	if (buffer->count > count_max)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %zu is above 2^45",
-				    request->call, name_of(request, idx, "count", name),
+				    request->call, extent_name(request, idx, "count", name),
 				    buffer->count);
 	for (uint32_t side = 0; side < 2 && !result; side++) {
-		const struct extent extent = { name_of(request, idx, side ? "recv" : "send", name),
+		const struct extent extent = { side ? "recv" : "send", idx,
 					       side ? buffer->recv : buffer->send, buffer->count };
 
 		result = extent_check(who, request, &extent);
@@ -120,8 +108,8 @@ static int buffer_check(const struct report_who *who, const struct request *requ
 		return report_error(
 			who, TALLY_ERR_ARGUMENT,
 			"%s: %s %p and %s %p overlap in %zu elements: in place means send == recv",
-			request->call, name_of(request, idx, "send", name), buffer->send,
-			name_of(request, idx, "recv", other), buffer->recv, buffer->count);
+			request->call, extent_name(request, idx, "send", name), buffer->send,
+			extent_name(request, idx, "recv", other), buffer->recv, buffer->count);
 	return TALLY_OK;
 }
 
