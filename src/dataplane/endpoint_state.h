@@ -83,11 +83,11 @@ static inline const struct lanes *endpoint_numbers(const struct endpoint *endpoi
 	return &endpoint->numbers[cookie];
 }
 
-/* endpoint_out.c: what goes out. There is room for a packet, with or without lanes, if has_room says so;
- * what is emitted stays as it is until it has been sent. */
+/* endpoint_out.c: what goes out. What is emitted stays as it is until it has been sent. */
 /* False: the link has no room for all of it. Then nothing more is made until it has. */
 bool endpoint_flush(struct endpoint *endpoint);
 
+/* For one more packet, with or without lanes; if there is none, what waits is sent. Asked for each packet: inline. */
 static inline bool endpoint_has_room(struct endpoint *endpoint)
 {
 	return (endpoint->out_count < ENDPOINT_SEND_FRAMES &&

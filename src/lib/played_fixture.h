@@ -49,6 +49,7 @@ static struct {
 		frees;
 	uint64_t remind_ns, wait_ns, sleep_ns;
 	uint32_t sleepers, moved;
+	uint32_t begun_polls; /* before the last begin */
 	int calls;
 	struct endpoint_op ops[OPS_MAX]; /* that were taken */
 	uint32_t ops_count;
@@ -87,6 +88,7 @@ void __wrap_endpoint_begin(struct endpoint *endpoint)
 	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, endpoint_of_ours());
 	test.begins++;
+	test.begun_polls = test.polls;
 }
 
 uint64_t __wrap_endpoint_next(const struct endpoint *endpoint)

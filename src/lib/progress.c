@@ -307,8 +307,7 @@ static void driver_wait(struct tally_comm *comm, uint64_t until_ns)
 static void drive_until(struct tally_comm *comm, struct waiter *waiter)
 {
 	/* What was just submitted goes out before a look for answers: there can be none yet. */
-	if (!atomic_load(&comm->error))
-		endpoint_begin(comm->endpoint);
+	endpoint_begin(comm->endpoint);
 	while (!atomic_load(&comm->error)) {
 		bool is_busy = progress_drive(comm);
 

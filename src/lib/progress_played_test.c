@@ -432,6 +432,17 @@ static void wait__drives_without_a_pause_while_there_is_something_to_do(void **s
 	assert_int_equal(test.yields, 5);
 }
 
+/* What was just submitted is sent before a look for answers, each time that a thread begins to drive. */
+static void wait__sends_before_it_looks(void **state)
+{
+	(void)state;
+	outstanding(0);
+	assert_int_equal(wait_until(never, NULL, begin_ns + us), PROGRESS_LATE);
+	assert_int_equal(test.begins, 1);
+	assert_int_equal(test.begun_polls, 0);
+	assert_true(test.polls > 0);
+}
+
 static void driver_seen(void)
 {
 	assert_ptr_equal(test.comm.blocked->is_over, work_is_over);
@@ -605,6 +616,7 @@ int main(void)
 		TEST(submitted__runs_what_is_due_and_leaves_the_rest_to_a_driver),
 		TEST(wait__is_late_when_its_time_is_over_and_not_before),
 		TEST(wait__drives_without_a_pause_while_there_is_something_to_do),
+		TEST(wait__sends_before_it_looks),
 		TEST(wait__for_as_long_as_it_takes_is_seen_by_others),
 		TEST(wait__sleeps_while_another_thread_drives),
 		TEST(wait__sleeps_while_nothing_is_on_its_way),
