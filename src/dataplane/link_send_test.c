@@ -297,6 +297,7 @@ static void link_send__an_offer_leaves_the_wait_to_its_caller(void **state)
 					    { .error = EAGAIN } };
 	static const struct says no_memory[] = { { .error = ENOBUFS } };
 	struct link *link = open_plain();
+	struct link_frame come;
 	uint32_t taken = 9;
 
 	(void)state;
@@ -305,6 +306,11 @@ static void link_send__an_offer_leaves_the_wait_to_its_caller(void **state)
 	assert_int_equal(taken, 1);
 	assert_int_equal(link_udp_events(link), POLLIN | POLLOUT);
 	assert_int_equal(kernel.room_polls + kernel.pauses, 0);
+	kernel.got = -EAGAIN; /* says nothing of room */
+	assert_int_equal(link->ops->recv(link, &come, 1), 0);
+	kernel.readable_at = kernel.looks + 1;
+	assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_READABLE);
+	assert_int_equal(kernel.events, POLLIN | POLLOUT);
 
 	memset(&kernel.many, 0, sizeof(kernel.many));
 	many_say(no_memory, 1);

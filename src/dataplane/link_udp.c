@@ -58,6 +58,7 @@ struct udp {
 	uint32_t frames_max;
 	struct polling polling;
 	atomic_bool is_woken;
+	bool is_drained; /* the last call has looked for packets, and there was none */
 	uint8_t *buffers;
 
 	struct mmsghdr in[FRAMES_MAX];
@@ -167,6 +168,7 @@ static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
 			udp->has_gro || udp->keeps_via ? sizeof(udp->in_control[i]) : 0;
 	}
 	got = recvmmsg(udp->socket, udp->in, max, MSG_DONTWAIT, NULL);
+	udp->is_drained = got < 0 && errno == EAGAIN;
 	if (got < 0)
 		return is_passing(errno) ? 0 : -errno;
 	link->stats.calls_in++;
@@ -433,8 +435,9 @@ static bool wake_take(struct udp *udp)
 {
 	uint64_t count;
 
-	if (!atomic_exchange(&udp->is_woken, false))
+	if (!atomic_load(&udp->is_woken)) /* cheaper than an exchange, which is rarely needed */
 		return false;
+	atomic_exchange(&udp->is_woken, false);
 	/* A wake that comes between these two lines is told by the eventfd alone: see udp_block. */
 	if (read(udp->wake, &count, sizeof(count)) < 0)
 		assert(errno == EAGAIN || errno == EINTR);
@@ -486,17 +489,20 @@ static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until
 static enum link_wait udp_wait(struct link *link, uint64_t until_ns)
 {
 	struct udp *udp = udp_of(link);
+	bool is_drained = udp->is_drained && !udp->wants_room;
 	uint64_t now = 0, start;
 	enum link_wait why;
 
 	polling_begin(&udp->polling);
+	udp->is_drained = false;
 	while (true) {
 		if (wake_take(udp))
 			return LINK_WOKEN;
-		if (is_readable(udp)) {
+		if (!is_drained && is_readable(udp)) {
 			polling_paid(&udp->polling, clock_ns());
 			return LINK_READABLE;
 		}
+		is_drained = false;
 		if (until_ns)
 			now = clock_ns();
 		if (now >= until_ns)

@@ -101,6 +101,32 @@ static void link_wait__yields_as_has_paid_off_lately(void **state)
 	close_link(link);
 }
 
+/* A call that has found nothing is as good as a look, once; one that was disturbed, or has found something, is not. */
+static void link_wait__looks_at_once_unless_it_just_has(void **state)
+{
+	static const struct {
+		int got;
+		uint32_t looks;
+	} rows[] = { { -EAGAIN, 1 }, { -EINTR, 2 }, { -ECONNREFUSED, 2 }, { 0, 2 } };
+	struct link_frame frame;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct link *link = open_polling(1);
+
+		kernel.got = -EAGAIN;
+		assert_int_equal(link->ops->recv(link, &frame, 1), 0);
+		kernel.got = rows[i].got;
+		assert_int_equal(link->ops->recv(link, &frame, 1), 0);
+		assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_TIME);
+		assert_int_equal(kernel.looks, rows[i].looks);
+		assert_int_equal(kernel.yields, 1);
+		assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_TIME);
+		assert_int_equal(kernel.looks, rows[i].looks + 2);
+		close_link(link);
+	}
+}
+
 static void link_wait__wake_ends_the_next_wait_once(void **state)
 {
 	struct link *link = open_polling(8);
@@ -312,6 +338,7 @@ int main(void)
 		cmocka_unit_test(link_wait__yields_then_sleeps_for_what_is_left),
 		cmocka_unit_test(link_wait__sleep_that_was_too_short_goes_on),
 		cmocka_unit_test(link_wait__yields_as_has_paid_off_lately),
+		cmocka_unit_test(link_wait__looks_at_once_unless_it_just_has),
 		cmocka_unit_test(link_wait__wake_ends_the_next_wait_once),
 		cmocka_unit_test(link_wait__wake_ends_a_sleep),
 		cmocka_unit_test(link_wait__room_is_waited_for_after_an_offer),
