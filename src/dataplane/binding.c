@@ -34,6 +34,12 @@ bool binding_hello(struct binding *binding, const struct link_address *address, 
 	return true;
 }
 
+bool binding_is_overtaken(const struct binding *binding, const struct link_address *address,
+			  const uint8_t *nonce)
+{
+	return binding_is_at(binding, address) && nonce_equal(binding->nonce, nonce);
+}
+
 void binding_welcome(const struct wire *hello, const struct link_address *peer, uint8_t *at)
 {
 	struct wire packet = { .type = WIRE_WELCOME,

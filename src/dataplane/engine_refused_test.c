@@ -132,6 +132,36 @@ static void refused__hello_of_which_one_bit_is_wrong(void **state)
 	assert_true(is_bound_to_host(0));
 }
 
+static void hello_old_from(uint32_t host)
+{
+	struct link_address peer = address_of(host);
+	uint8_t bytes[WIRE_HEADER_BYTES + 4 * WIRE_HELLO_LANES];
+	uint32_t length = hello_write(bytes, 0, 7, WIRE_HELLO_LANES);
+
+	fake.now_ns += 1000 * ms;
+	give_bytes(&peer, bytes, 1, length, length);
+	poll_once();
+	assert_int_equal(fake.answers_count, 0);
+}
+
+/* Two HELLOs of a rank may come the other way round. The same from elsewhere has been recorded. */
+static void refused__hello_that_a_later_one_has_passed_is_counted_alone(void **state)
+{
+	struct engine_event event;
+
+	(void)state;
+	assert_int_equal(hello_from(0, 9), 1);
+	while (engine_events(engine, &event, 1))
+		;
+	hello_old_from(0);
+	assert_int_equal(counted(ENGINE_REFUSED_NONCE), 1);
+	assert_int_equal(engine_events(engine, &event, 1), 0);
+	hello_old_from(STRANGER_HOST);
+	assert_int_equal(counted(ENGINE_REFUSED_NONCE), 2);
+	assert_told(ENGINE_REFUSED_NONCE, STRANGER_HOST, 1);
+	assert_true(is_bound_to_host(0));
+}
+
 /* A flood is one line a second, and none of it is left out; what its last second had is told though nothing comes. */
 static void refused__are_told_once_a_second_and_all_of_them(void **state)
 {
@@ -186,6 +216,7 @@ int main(void)
 		ENGINE_TEST(refused__dense_packets_of_which_one_number_is_wrong, setup),
 		ENGINE_TEST(refused__latency_packets_of_which_one_number_is_wrong, setup_latency),
 		ENGINE_TEST(refused__hello_of_which_one_bit_is_wrong, setup),
+		ENGINE_TEST(refused__hello_that_a_later_one_has_passed_is_counted_alone, setup),
 		ENGINE_TEST(refused__are_told_once_a_second_and_all_of_them, setup),
 		ENGINE_TEST(refused__are_kept_until_there_is_room_to_tell, setup),
 	};

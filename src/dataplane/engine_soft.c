@@ -417,14 +417,16 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 		  const struct wire *packet)
 {
 	struct job *job = engine_job_find(engine, packet->job);
+	const uint8_t *nonce = at + WIRE_HEADER_BYTES;
+	bool has_child = job && job->has_nonces && packet->child < job->program.children;
 
-	if (job && job->has_nonces && packet->child < job->program.children &&
-	    child_hello(engine, job, packet, peer, at + WIRE_HEADER_BYTES))
+	if (has_child && child_hello(engine, job, packet, peer, nonce)) {
 		welcome(engine, peer, at, packet);
-	else if (!engine->sparse ||
-		 !engine_sparse_hello(engine->sparse, peer, packet, at + WIRE_HEADER_BYTES)) {
+	} else if (!engine->sparse || !engine_sparse_hello(engine->sparse, peer, packet, nonce)) {
 		engine->stats.hello_unknown++;
-		engine_refuse(engine, ENGINE_REFUSED_NONCE, peer, packet);
+		if (!has_child ||
+		    !binding_is_overtaken(&job->children[packet->child].at, peer, nonce))
+			engine_refuse(engine, ENGINE_REFUSED_NONCE, peer, packet);
 	}
 }
 
