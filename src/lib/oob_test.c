@@ -651,25 +651,6 @@ static void split__makes_parts_that_outlive_what_they_were_split_off(void **stat
 		assert_true(seats[i].is_good);
 }
 
-static void split__refuses_an_aggregator_of_its_own(void **state)
-{
-	struct tally_options options = TALLY_OPTIONS_INIT;
-	struct tally_comm *comm, *part = NULL;
-	char job[32];
-
-	(void)state;
-	options.aggregator = "local";
-	snprintf(job, sizeof(job), "oob-test-%d",
-		 (int)getpid()); /* another such test may run beside */
-	assert_int_equal(tally_comm_init(&comm, job, 1, 0, &options), TALLY_OK);
-	assert_int_equal(tally_comm_split(comm, 0, 0, &options, &part), TALLY_ERR_ARGUMENT);
-	assert_non_null(strstr(tally_get_last_error(NULL), "aggregator"));
-	assert_null(part);
-	assert_int_equal(tally_comm_split(comm, 0, 0, NULL, NULL), TALLY_ERR_ARGUMENT);
-	assert_int_equal(tally_barrier(comm), TALLY_OK);
-	tally_comm_destroy(comm);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -692,7 +673,6 @@ int main(void)
 			oob__what_all_are_given_wrong_at_last_is_every_ranks_error_at_once),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
 		cmocka_unit_test(split__makes_parts_that_outlive_what_they_were_split_off),
-		cmocka_unit_test(split__refuses_an_aggregator_of_its_own),
 	};
 
 	alarm(LIMIT_S);

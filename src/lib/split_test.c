@@ -262,6 +262,23 @@ static void split__of_a_parent_that_is_gone_has_its_aggregator(void **state)
 	tally_comm_destroy(part);
 }
 
+static void split__refuses_an_aggregator_of_its_own(void **state)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *part = NULL;
+	struct seat seat = { 0 };
+
+	(void)state;
+	options.aggregator = "local";
+	seats_open(&seat, 1);
+	assert_int_equal(tally_comm_split(seat.comm, 0, 0, &options, &part), TALLY_ERR_ARGUMENT);
+	assert_non_null(strstr(tally_get_last_error(NULL), "aggregator"));
+	assert_null(part);
+	assert_int_equal(tally_comm_split(seat.comm, 0, 0, NULL, NULL), TALLY_ERR_ARGUMENT);
+	assert_int_equal(tally_barrier(seat.comm), TALLY_OK);
+	tally_comm_destroy(seat.comm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +288,7 @@ int main(void)
 		cmocka_unit_test(split__of_a_long_name_has_a_name_of_its_own),
 		cmocka_unit_test(split__of_a_parent_that_is_gone_has_its_aggregator),
 		cmocka_unit_test(split__of_an_aborted_parent_is_aborted_while_its_part_gathers),
+		cmocka_unit_test(split__refuses_an_aggregator_of_its_own),
 	};
 
 	alarm(LIMIT_S);
