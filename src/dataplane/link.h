@@ -66,8 +66,9 @@ struct link_ops {
 	 * What has found no room for a second is taken and dropped. NULL: send never waits. */
 	int (*offer)(struct link *link, const struct link_frame *frames, uint32_t count,
 		     uint32_t *taken);
-	/* Waits until something can be received, or sent after an offer that was not taken, wake was called, or the clock shows until_ns (0: looks
-	 * and returns at once). A bounded poll that yields, then blocks. */
+	/* Waits until something can be received, or sent after an offer that was not taken, wake was called, or
+	 * the clock shows until_ns (0: returns at once). A bounded poll that yields, then blocks. A recv that has
+	 * just found nothing is its first look. */
 	enum link_wait (*wait)(struct link *link, uint64_t until_ns);
 	/* Makes the current or the next wait return LINK_WOKEN. From any thread. */
 	void (*wake)(struct link *link);

@@ -58,7 +58,7 @@ struct udp {
 	uint32_t frames_max;
 	struct polling polling;
 	atomic_bool is_woken;
-	bool is_drained; /* the last call has looked for packets, and there was none */
+	bool is_drained; /* the last call was a recv that found nothing */
 	uint8_t *buffers;
 
 	struct mmsghdr in[FRAMES_MAX];
@@ -384,6 +384,8 @@ static int push(struct udp *udp, const struct link_frame *frames, uint32_t count
 
 	udp->resume_at = 0;
 	udp->wants_room = false;
+	if (count)
+		udp->is_drained = false; /* a send may take long, and its answer be there */
 	for (uint32_t i = 0; i < count; i++, begin = 0) {
 		const struct link_frame *frame = &frames[i];
 		uint32_t step = udp->has_segment ? frame->bytes : frame->packet_bytes;

@@ -101,14 +101,21 @@ static void link_wait__yields_as_has_paid_off_lately(void **state)
 	close_link(link);
 }
 
-/* A call that has found nothing is as good as a look, once; one that was disturbed, or has found something, is not. */
+/* A call that has found nothing is as good as a look, once; one that was disturbed, has found something, or was
+ * before a send, is not. */
 static void link_wait__looks_at_once_unless_it_just_has(void **state)
 {
 	static const struct {
 		int got;
-		uint32_t looks;
-	} rows[] = { { -EAGAIN, 1 }, { -EINTR, 2 }, { -ECONNREFUSED, 2 }, { 0, 2 } };
-	struct link_frame frame;
+		uint32_t looks, sends; /* 1: of nothing, 2: of a frame */
+	} rows[] = { { -EAGAIN, 1, 0 }, { -EAGAIN, 1, 1 },       { -EAGAIN, 2, 2 },
+		     { -EINTR, 2, 0 },  { -ECONNREFUSED, 2, 0 }, { 0, 2, 0 } };
+	uint8_t data[64] = { 0 };
+	struct link_frame frame, sent = { .peer = address_of("10.0.0.2", 9),
+					  .packet_bytes = 64,
+					  .count = 1,
+					  .bytes = 64,
+					  .data = data };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -118,6 +125,8 @@ static void link_wait__looks_at_once_unless_it_just_has(void **state)
 		assert_int_equal(link->ops->recv(link, &frame, 1), 0);
 		kernel.got = rows[i].got;
 		assert_int_equal(link->ops->recv(link, &frame, 1), 0);
+		if (rows[i].sends)
+			assert_int_equal(link->ops->send(link, &sent, rows[i].sends - 1), 0);
 		assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_TIME);
 		assert_int_equal(kernel.looks, rows[i].looks);
 		assert_int_equal(kernel.yields, 1);
