@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { OVERTAKEN_MOST = 16 };
+
 void binding_set(struct binding *binding, const struct link_address *address)
 {
 	binding->address = *address;
@@ -35,9 +37,10 @@ bool binding_hello(struct binding *binding, const struct link_address *address, 
 }
 
 bool binding_is_overtaken(const struct binding *binding, const struct link_address *address,
-			  const uint8_t *nonce)
+			  uint32_t serial, const uint8_t *nonce)
 {
-	return binding_is_at(binding, address) && nonce_equal(binding->nonce, nonce);
+	return binding_is_at(binding, address) && nonce_equal(binding->nonce, nonce) &&
+	       binding->serial - serial <= OVERTAKEN_MOST;
 }
 
 void binding_welcome(const struct wire *hello, const struct link_address *peer, uint8_t *at)

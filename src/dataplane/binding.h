@@ -29,10 +29,10 @@ void binding_set(struct binding *binding, const struct link_address *address);
 bool binding_hello(struct binding *binding, const struct link_address *address, uint32_t serial,
 		   const uint8_t *nonce);
 
-/* A HELLO of who is bound here, which a later one of its own has passed on the way: it does nothing, and is no
- * stranger's. */
+/* Of a HELLO that binds nothing: a later one of the same sender has passed it on the way. It is no stranger's. One whose
+ * serial is further back may be: R-CT-35. */
 bool binding_is_overtaken(const struct binding *binding, const struct link_address *address,
-			  const uint8_t *nonce);
+			  uint32_t serial, const uint8_t *nonce);
 
 /* The WELCOME to a HELLO from `peer`, of wire_bytes(hello->lanes) bytes: over the HELLO itself, or elsewhere. */
 void binding_welcome(const struct wire *hello, const struct link_address *peer, uint8_t *at);

@@ -424,8 +424,8 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 		welcome(engine, peer, at, packet);
 	} else if (!engine->sparse || !engine_sparse_hello(engine->sparse, peer, packet, nonce)) {
 		engine->stats.hello_unknown++;
-		if (!has_child ||
-		    !binding_is_overtaken(&job->children[packet->child].at, peer, nonce))
+		if (!has_child || !binding_is_overtaken(&job->children[packet->child].at, peer,
+							packet->seq, nonce))
 			engine_refuse(engine, ENGINE_REFUSED_NONCE, peer, packet);
 	}
 }

@@ -246,7 +246,7 @@ bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address
 		return false;
 	if (!binding_hello(peer, address, hello->seq, nonce)) {
 		engine->stats.wrong_nonce++;
-		return false;
+		return binding_is_overtaken(peer, address, hello->seq, nonce);
 	}
 	binding_welcome(hello, address,
 			outbox_put(&engine->outbox, address, wire_bytes(hello->lanes)));

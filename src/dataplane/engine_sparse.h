@@ -67,8 +67,8 @@ int engine_sparse_bind(struct engine_sparse *engine, uint16_t index, uint16_t wo
 int engine_sparse_name(struct engine_sparse *engine, uint16_t index, uint64_t generation);
 
 /* R-WIRE-8 of a table: job is its index, child the worker's; `nonce` has WIRE_NONCE_BYTES; the HELLO has passed
- * wire_check. True: it is bound, and its WELCOME leaves with engine_sparse_turn; false: of no table here, or an old
- * one. */
+ * wire_check. True: it is bound, and its WELCOME leaves with engine_sparse_turn, or a later one has overtaken it;
+ * false: of no table here, or of a stranger. */
 bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address *peer,
 			 const struct wire *hello, const uint8_t *nonce);
 

@@ -35,7 +35,7 @@ static void say(const struct ps_server *server, const struct ps_hosted *hosted,
 {
 	ps_log(server, sum_of(dropped) < MANY ? PS_INFO : PS_WARN, ps_about(hosted, NULL),
 	       "%sdropped since the start: %llu packets from another address, %llu of another "
-	       "generation, %llu with another nonce",
+	       "generation, %llu with another nonce or an old serial",
 	       hosted ? "" : "the switches inside: ", (unsigned long long)dropped->address,
 	       (unsigned long long)dropped->generation, (unsigned long long)dropped->nonce);
 }

@@ -199,20 +199,20 @@ static void dropped__is_said_as_it_doubles(void **state)
 	}
 	assert_line(0, PS_INFO,
 		    "table wide: dropped since the start: 1 packets from another address, 0 of "
-		    "another generation, 0 with another nonce");
+		    "another generation, 0 with another nonce or an old serial");
 	assert_line(4, PS_WARN,
 		    "table wide: dropped since the start: 100 packets from another address, 0 of "
-		    "another generation, 0 with another nonce");
+		    "another generation, 0 with another nonce or an old serial");
 	test.stats[0].generation = 3; /* each table, and the switches, for itself */
 	test.inside.wrong_nonce = 2;
 	ps_dropped_turn(&test.server);
 	assert_int_equal(test.lines, 7);
 	assert_line(5, PS_INFO,
 		    "the switches inside: dropped since the start: 0 packets from another address, "
-		    "0 of another generation, 2 with another nonce");
+		    "0 of another generation, 2 with another nonce or an old serial");
 	assert_line(6, PS_INFO,
 		    "table emb: dropped since the start: 0 packets from another address, 3 of "
-		    "another generation, 0 with another nonce");
+		    "another generation, 0 with another nonce or an old serial");
 	test.server.hosted[0].nonces_wrong = 2; /* with the others 5: not twice as many */
 	ps_dropped_turn(&test.server);
 	assert_int_equal(test.lines, 7);
@@ -236,13 +236,13 @@ static void dropped__is_reported_however_little_it_is(void **state)
 	assert_line(
 		0, PS_INFO,
 		"the switches inside: dropped since the start: 11 packets from another address, "
-		"22 of another generation, 30 with another nonce");
+		"22 of another generation, 30 with another nonce or an old serial");
 	assert_line(1, PS_WARN,
 		    "table emb: dropped since the start: 10 packets from another address, 20 of "
-		    "another generation, 34 with another nonce");
+		    "another generation, 34 with another nonce or an old serial");
 	assert_line(2, PS_INFO,
 		    "table wide: dropped since the start: 0 packets from another address, 0 of "
-		    "another generation, 0 with another nonce");
+		    "another generation, 0 with another nonce or an old serial");
 }
 
 int main(void)

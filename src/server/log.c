@@ -141,7 +141,7 @@ void server_say_stats(struct server *server, uint32_t shard, const struct engine
 		line_add(line, fault_names[fault], stats->fault[fault]);
 	for (uint32_t verdict = SWITCH_DROP; verdict < SWITCH_VERDICT_COUNT; verdict++)
 		line_add(line, drop_names[verdict], stats->verdict[verdict]);
-	line_add(line, "hello of a stranger", stats->hello_unknown);
+	line_add(line, "hello that binds nobody", stats->hello_unknown);
 	server_say(server, SERVER_INFO, "shard %u: %llu packets in; dropped:%s", shard,
 		   (unsigned long long)stats->packets_in, *line ? line : " none");
 	if (stats->hooked[SWITCH_ABSORB])

@@ -32,8 +32,8 @@ static void log__of_packets_each_reason_has_its_name_and_number(void **state)
 		0, SERVER_INFO, "", SERVER_RANK_NONE,
 		"shard 3: 1234567890123 packets in; dropped: too short 1, version 2, type 3, "
 		"lanes 4, length 5, flags 6, not for a switch 7, job 8, generation 9, child 10, "
-		"slot 11, more lanes than agreed 12, address 13, stale 14, alarm 15, hello of a "
-		"stranger 16");
+		"slot 11, more lanes than agreed 12, address 13, stale 14, alarm 15, hello that "
+		"binds nobody 16");
 	stats = (struct engine_stats){ .verdict[SWITCH_DROP_STALE] = 2 };
 	stats.fault[WIRE_OK] = stats.verdict[SWITCH_ABSORB] = stats.verdict[SWITCH_MISMATCH] = 9;
 	server_say_stats(&test.server, 0, &stats);

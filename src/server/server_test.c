@@ -306,11 +306,11 @@ static void server__drops_strangers_packets_and_counts_them(void **state)
 	add_once(clients); /* none of it is in the sum */
 	assert_int_equal(recv(stranger.udp, address, sizeof(address), MSG_DONTWAIT), -1);
 	server_report(server); /* the job still runs */
-	for (int i = 0; i < 500 && !book_has("hello of a stranger 1"); i++)
+	for (int i = 0; i < 500 && !book_has("hello that binds nobody 1"); i++)
 		usleep(10000);
 	assert_true(book_has("generation 1"));
 	assert_true(book_has("address 1"));
-	assert_true(book_has("hello of a stranger 1"));
+	assert_true(book_has("hello that binds nobody 1"));
 	assert_true(book_has("1 packet dropped, the last from 127.0.0.1:"));
 	assert_true(book_has("as rank 1 of job strangers: the address is not that rank's"));
 	assert_true(book_has("as rank 1 of job strangers: the generation is not the job's"));
@@ -321,7 +321,7 @@ static void server__drops_strangers_packets_and_counts_them(void **state)
 	assert_true(book_has("too short 1"));
 	assert_true(book_has("generation 1"));
 	assert_true(book_has("address 1"));
-	assert_true(book_has("hello of a stranger 1"));
+	assert_true(book_has("hello that binds nobody 1"));
 }
 
 static int tcp_connect(const struct server *server)

@@ -360,7 +360,7 @@ static void table__hears_nobody_who_has_not_shown_a_nonce(void **state)
 	world_check();
 	world_end();
 	server_close(server);
-	assert_true(book_has("hello of a stranger"));
+	assert_true(book_has("hello that binds nobody"));
 	assert_true(book_has("as worker 1 of table emb: a HELLO without the nonce"));
 	assert_true(book_has("as worker 1 of table emb: the address is not that worker's"));
 	assert_true(book_has("address"));

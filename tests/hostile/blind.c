@@ -390,7 +390,7 @@ static bool kernel_served(void)
 
 static bool accounts_fit(uint64_t lost_tallyd)
 {
-	const char *why = kind->type == WIRE_HELLO ? " hello of a stranger " : " generation ";
+	const char *why = kind->type == WIRE_HELLO ? " hello that binds nobody " : " generation ";
 	bool fits = account_fits("tallyd", atomic_load(&shared->sent_tallyd), tallyd_drops(why),
 				 lost_tallyd);
 

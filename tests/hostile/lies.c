@@ -529,7 +529,7 @@ const struct lie lies[] = {
 	{ .name = "childs_of_others", .end = LIE_HARMLESS, .counter = " address",
 	  .packet = childs_of_others },
 	{ .name = "detail_out_of_turn", .end = LIE_HARMLESS, .packet = detail_out_of_turn },
-	{ .name = "hello_for_others", .end = LIE_HARMLESS, .counter = "hello of a stranger",
+	{ .name = "hello_for_others", .end = LIE_HARMLESS, .counter = "hello that binds nobody",
 	  .packet = hello_for_others },
 	{ .name = "results_of_its_own", .end = LIE_HARMLESS, .counter = "not for a switch",
 	  .packet = results_of_its_own },

@@ -103,7 +103,7 @@ static uint64_t switch_refused(const struct lie *lie)
 
 	if (place == PLACE_TALLYD)
 		return lie->guess == GUESS_NONCE
-			       ? tallyd_refused(false, " hello of a stranger ")
+			       ? tallyd_refused(false, " hello that binds nobody ")
 			       : tallyd_refused(true, is_stale ? " stale " : " generation ");
 	if (lie->guess == GUESS_NONCE)
 		return stats->wrong_nonce;
