@@ -69,8 +69,8 @@ static const char help[] =
 	"  --help, --version\n"
 	"\n"
 	"SIGTERM or SIGINT: no new jobs, running ones may end. A second one ends at once.\n"
-	"SIGUSR1: logs who holds jobs and slots. SIGHUP: reads its files again. The key, "
-	"log-level,\n"
+	"SIGUSR1: logs who holds jobs and slots, and what was dropped, by reason.\n"
+	"SIGHUP: reads its files again. The key, log-level,\n"
 	"log-json, gather-timeout and drain-timeout may change; the log says which have changed.\n"
 	"Exit status: 0 done; 1 failed; 2 wrong command line, FILE of --config or key file;\n"
 	"3 running jobs were aborted.\n";
