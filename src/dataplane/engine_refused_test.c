@@ -132,12 +132,13 @@ static void refused__hello_of_which_one_bit_is_wrong(void **state)
 	assert_true(is_bound_to_host(0));
 }
 
-static void hello_old_from(uint32_t host, uint32_t serial)
+static void hello_old_from(uint32_t host, uint32_t serial, uint8_t wrong)
 {
 	struct link_address peer = address_of(host);
 	uint8_t bytes[WIRE_HEADER_BYTES + 4 * WIRE_HELLO_LANES];
 	uint32_t length = hello_write(bytes, 0, serial, WIRE_HELLO_LANES);
 
+	bytes[WIRE_HEADER_BYTES] ^= wrong;
 	fake.now_ns += 1000 * ms;
 	give_bytes(&peer, bytes, 1, length, length);
 	poll_once();
@@ -154,15 +155,17 @@ static void refused__hello_that_a_later_one_has_passed_is_counted_alone(void **s
 	assert_int_equal(hello_from(0, 19), 1);
 	while (engine_events(engine, &event, 1))
 		;
-	hello_old_from(0, 18);
-	hello_old_from(0, 3);
+	hello_old_from(0, 18, 0);
+	hello_old_from(0, 3, 0);
 	assert_int_equal(counted(ENGINE_REFUSED_NONCE), 2);
 	assert_int_equal(engine_events(engine, &event, 1), 0);
-	hello_old_from(STRANGER_HOST, 18);
+	hello_old_from(STRANGER_HOST, 18, 0);
 	assert_told(ENGINE_REFUSED_NONCE, STRANGER_HOST, 1);
-	hello_old_from(0, 2);
+	hello_old_from(0, 2, 0);
 	assert_told(ENGINE_REFUSED_NONCE, 0, 1);
-	assert_int_equal(counted(ENGINE_REFUSED_NONCE), 4);
+	hello_old_from(0, 18, 1); /* its address alone is no proof */
+	assert_told(ENGINE_REFUSED_NONCE, 0, 1);
+	assert_int_equal(counted(ENGINE_REFUSED_NONCE), 5);
 	assert_true(is_bound_to_host(0));
 }
 

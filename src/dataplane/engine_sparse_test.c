@@ -211,6 +211,7 @@ static void a_nonce_binds_an_address_and_a_later_hello_moves_it(void **state)
 	hello.seq--; /* overtaken: nobody is told */
 	assert_true(engine_sparse_hello(engine, &second, &hello, nonces[1]));
 	assert_false(engine_sparse_hello(engine, &first, &hello, nonces[1]));
+	assert_false(engine_sparse_hello(engine, &second, &hello, nonces[0]));
 	hello.seq -= 16;
 	assert_false(engine_sparse_hello(engine, &second, &hello, nonces[1]));
 	hello.child = SPARSE_SERVER;
