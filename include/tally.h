@@ -20,7 +20,7 @@
  * ranks. Outstanding operations then complete with the same error, and their receive buffers are undefined.
  * Only abort, destroy and the functions that query something still work. A peer that dies, calls another
  * operation or does not come at the start causes an error that names it. One that lives and does not call is
- * waited for until the deadline, if there is one. Nothing causes wrong data.
+ * waited for until the deadline, if there is one. None of these gives wrong data.
  *
  * Nothing is ever written to stdout. After fork() the child's handles return TALLY_ERR_USAGE.
  */
@@ -91,7 +91,7 @@ enum tally_dtype {
  *
  * MINLOC and MAXLOC: elements come in pairs, a value and its index, of one type, which is no complex number and no truth
  * value. A count is of elements, so it is even. The pair with the least (largest) value is the result, bit for bit; of
- * equal values that with the least index. If a value is NaN, its pair is the result of both.
+ * equal values that with the least index. A pair whose value is NaN is the result of both.
  *
  * USER: tally_op_options.reduce. */
 enum tally_op {
@@ -141,7 +141,7 @@ enum tally_flags {
 	TALLY_EXACT = 4 /* sums and averages of floats as TALLY_OP_EXACT */
 };
 
-/* Zero is the default of every field: it says which. */
+/* Zero chooses the default of a field, which its comment states. */
 struct tally_options {
 	size_t size;             /* sizeof(struct tally_options): TALLY_OPTIONS_INIT sets it */
 	const char *aggregator;  /* "host:port", "host" (port 7171), "[v6]:port", or up to 16 of

@@ -58,7 +58,7 @@ enum engine_event_type {
 enum engine_refusal {
 	ENGINE_REFUSED_ADDRESS,    /* not from the child's */
 	ENGINE_REFUSED_GENERATION, /* not the job's */
-	ENGINE_REFUSED_NONCE,      /* a HELLO of nobody, or an old one from elsewhere */
+	ENGINE_REFUSED_NONCE,      /* a HELLO of nobody, or an old one */
 	ENGINE_REFUSED_TABLE_ADDRESS, /* of a table, whose index is in `job`: not its worker's or server's */
 	ENGINE_REFUSED_TABLE_GENERATION, /* likewise */
 	ENGINE_REFUSALS

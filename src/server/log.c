@@ -178,7 +178,7 @@ static const char *const refusals[ENGINE_REFUSALS] = {
 	[ENGINE_REFUSED_GENERATION] = "the generation is not the job's (of an earlier job?)",
 	[ENGINE_REFUSED_TABLE_ADDRESS]    = "the address is not that worker's (has it changed?)",
 	[ENGINE_REFUSED_TABLE_GENERATION] = "the generation is not the table's (of before a fence?)",
-	[ENGINE_REFUSED_NONCE]      = "a HELLO without the nonce of that rank, or an old one from elsewhere",
+	[ENGINE_REFUSED_NONCE]      = "a HELLO without the nonce of that rank, or an old one",
 };
 /* clang-format on */
 

@@ -195,7 +195,7 @@ static void log__of_whom_packets_were_dropped_is_said_with_where_they_came_from(
 	say_refused(2, refused(ENGINE_REFUSED_NONCE, JOBS, 5, 7));
 	assert_line(2, SERVER_WARN, "", 5,
 		    "shard 2: 7 packets dropped, the last from 10.0.0.9:4000 as rank 5 of job "
-		    "(none): a HELLO without the nonce of that rank, or an old one from elsewhere");
+		    "(none): a HELLO without the nonce of that rank, or an old one");
 	say_refused(2, refused(ENGINE_REFUSED_TABLE_ADDRESS, 1, 6, 7));
 	assert_line(3, SERVER_WARN, "", 6,
 		    "shard 2: 7 packets dropped, the last from 10.0.0.9:4000 as rank 6 of job "
@@ -214,12 +214,11 @@ static void log__a_hello_may_be_a_ranks_or_a_workers_and_no_other_packet_is(void
 	assert_line(
 		0, SERVER_WARN, "second", 3,
 		"shard 1: 4 packets dropped, the last from 10.0.0.9:4000 as rank 3 of job second "
-		"or worker 3 of table emb: a HELLO without the nonce of that rank, or an old one "
-		"from elsewhere");
+		"or worker 3 of table emb: a HELLO without the nonce of that rank, or an old one");
 	say_refused(0, refused(ENGINE_REFUSED_NONCE, 1, 3, 4)); /* of another shard */
 	assert_line(1, SERVER_WARN, "second", 3,
 		    "shard 0: 4 packets dropped, the last from 10.0.0.9:4000 as rank 3 of job "
-		    "second: a HELLO without the nonce of that rank, or an old one from elsewhere");
+		    "second: a HELLO without the nonce of that rank, or an old one");
 	say_refused(1, refused(ENGINE_REFUSED_TABLE_GENERATION, 1, 8, 4));
 	assert_line(2, SERVER_WARN, "", 8,
 		    "shard 1: 4 packets dropped, the last from 10.0.0.9:4000 as worker 8 of table "
