@@ -31,12 +31,25 @@ static inline uint64_t hash_text(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* The low `bytes` bytes of the value, the lowest first. */
+/* The low `bytes` bytes of the value, the lowest first. A byte of 0 only multiplies, and most numbers end in some. */
 static inline uint64_t hash_number(uint64_t hash, uint64_t value, uint32_t bytes)
 {
-	for (uint32_t i = 0; i < bytes; i++)
-		hash = hash_byte(hash, (uint8_t)(value >> 8 * i));
-	return hash;
+	/* hash_byte of so many of them is times this. */
+	static const uint64_t zeros[] = {
+		0x1ull,
+		0x100000001b3ull,
+		0x366000002e329ull,
+		0x8a97b0004e7feabull,
+		0x9ffaac085635bc91ull,
+		0xcaee32a7d4f6a63ull,
+		0xdc966432edf1c639ull,
+		0xc5527b8a51d3d2dbull,
+		0x1efac7090aef4a21ull,
+	};
+
+	for (; value && bytes; bytes--, value >>= 8)
+		hash = hash_byte(hash, (uint8_t)value);
+	return hash * zeros[bytes];
 }
 
 #endif

@@ -37,12 +37,32 @@ static void hash__of_a_number_is_that_of_its_bytes_lowest_first(void **state)
 			    hash_bytes(HASH_BEGIN, bytes, count));
 }
 
+/* Bytes of 0 are taken together: before, between and behind others, and what is above the bytes asked for is not there. */
+static void hash__of_a_number_counts_its_zeros(void **state)
+{
+	static const uint64_t values[] = {
+		0, 1, 0xff, 0x100, 0x10000, 0x7f0000ff00, 1ull << 56, 0xff00ff00ff00ff00, ~0ull
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
+		for (uint32_t count = 0; count <= 8; count++) {
+			uint8_t bytes[8];
+
+			for (uint32_t k = 0; k < 8; k++)
+				bytes[k] = (uint8_t)(values[i] >> 8 * k);
+			assert_true(hash_number(HASH_BEGIN, values[i], count) ==
+				    hash_bytes(HASH_BEGIN, bytes, count));
+		}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hash__is_the_published_one),
 		cmocka_unit_test(hash__of_parts_is_that_of_the_whole),
 		cmocka_unit_test(hash__of_a_number_is_that_of_its_bytes_lowest_first),
+		cmocka_unit_test(hash__of_a_number_counts_its_zeros),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
