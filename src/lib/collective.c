@@ -99,7 +99,7 @@ int extent_check(const struct report_who *who, const struct request *request,
 	uint64_t bytes = extent->count * type_bytes((uint32_t)request->dtype);
 	/* An end that wraps round is below its beginning, and would meet nothing. */
 	bool is_wrapped = (uintptr_t)extent->at > UINTPTR_MAX - bytes;
-	bool is_aligned = (uintptr_t)extent->at % align == 0;
+	bool is_aligned = ((uintptr_t)extent->at & (align - 1)) == 0;
 	char name[48];
 
 	if (!extent->count || (extent->at && is_aligned && !is_wrapped))

@@ -192,7 +192,7 @@ int request_exponent(double scale, uint32_t ranks)
 static int scale_check(const struct report_who *who, const struct request *request)
 {
 	double scale = request->options->scale;
-	int exponent, most = request_exponent(1, who->size) - 1;
+	int exponent;
 
 	if (scale == 0 || request->kind == CONTROL_OP_BARRIER)
 		return TALLY_OK;
@@ -211,8 +211,9 @@ static int scale_check(const struct report_who *who, const struct request *reque
 		return report_error(who, TALLY_ERR_ARGUMENT,
 				    "%s: options->scale is %g: with %u ranks it is from 2^%d to "
 				    "2^%d",
-				    request->call, scale, who->size, most + 1 - LANES_EXPONENT_MAX,
-				    most);
+				    request->call, scale, who->size,
+				    request_exponent(1, who->size) - LANES_EXPONENT_MAX,
+				    request_exponent(1, who->size) - 1);
 	return TALLY_OK;
 }
 

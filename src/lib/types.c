@@ -2,34 +2,6 @@
 /* types.c - see types.h. */
 #include "lib/types.h"
 
-#include "tally.h"
-
-struct type type_of(uint32_t dtype)
-{
-	switch (dtype) {
-	case TALLY_BOOL:
-		return (struct type){ LANES_UINT8, 1 };
-	case TALLY_COMPLEX64:
-		return (struct type){ LANES_FLOAT32, 2 };
-	case TALLY_COMPLEX128:
-		return (struct type){ LANES_FLOAT64, 2 };
-	default:
-		return (struct type){ (enum lanes_type)dtype, 1 };
-	}
-}
-
-struct type type_of_op(const struct control_op *op)
-{
-	return type_of(lanes_word_type(op->type));
-}
-
-uint32_t type_bytes(uint32_t dtype)
-{
-	struct type type = type_of(dtype);
-
-	return type.elements * lanes_bytes(type.lanes);
-}
-
 bool type_is_float(uint32_t dtype)
 {
 	return dtype >= TALLY_FLOAT16 && dtype <= TALLY_BFLOAT16;

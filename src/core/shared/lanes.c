@@ -9,27 +9,21 @@ enum {
 };
 
 static const struct {
-	uint8_t bytes;
 	bool is_wide; /* more than a lane */
 	const struct ieee_form *form;
 	const struct lanes_way *sum;
 } types[LANES_TYPES] = {
-	[LANES_INT8] = { 1, false, NULL, &lanes_narrow },
-	[LANES_UINT8] = { 1, false, NULL, &lanes_narrow },
-	[LANES_INT32] = { 4, false, NULL, &lanes_int32 },
-	[LANES_UINT32] = { 4, false, NULL, &lanes_uint32 },
-	[LANES_INT64] = { 8, true, NULL, &lanes_int64 },
-	[LANES_UINT64] = { 8, true, NULL, &lanes_int64 },
-	[LANES_FLOAT16] = { 2, false, &ieee_form_16, &lanes_half },
-	[LANES_FLOAT32] = { 4, false, &ieee_form_32, &lanes_float32 },
-	[LANES_FLOAT64] = { 8, true, &ieee_form_64, &lanes_float64 },
-	[LANES_BFLOAT16] = { 2, false, &ieee_form_b16, &lanes_half },
+	[LANES_INT8] = { false, NULL, &lanes_narrow },
+	[LANES_UINT8] = { false, NULL, &lanes_narrow },
+	[LANES_INT32] = { false, NULL, &lanes_int32 },
+	[LANES_UINT32] = { false, NULL, &lanes_uint32 },
+	[LANES_INT64] = { true, NULL, &lanes_int64 },
+	[LANES_UINT64] = { true, NULL, &lanes_int64 },
+	[LANES_FLOAT16] = { false, &ieee_form_16, &lanes_half },
+	[LANES_FLOAT32] = { false, &ieee_form_32, &lanes_float32 },
+	[LANES_FLOAT64] = { true, &ieee_form_64, &lanes_float64 },
+	[LANES_BFLOAT16] = { false, &ieee_form_b16, &lanes_half },
 };
-
-uint32_t lanes_bytes(enum lanes_type type)
-{
-	return types[type].bytes;
-}
 
 /* R-NUM-8 */
 static void choose_copy(struct lanes *lanes)
@@ -120,7 +114,7 @@ bool lanes_choose(struct lanes *lanes, const struct lanes_call *call, const stru
 				 .form = types[call->type].form,
 				 .shape = { 1, 1 },
 				 .workers = call->workers,
-				 .bytes = types[call->type].bytes,
+				 .bytes = (uint8_t)lanes_bytes(call->type),
 				 .lane_op = call->op == LANES_COPY ? WIRE_TAKE
 					    : is_order             ? WIRE_MAX
 								   : WIRE_ADD,

@@ -109,7 +109,16 @@ struct lanes {
 };
 
 /* The bytes of an element. */
-uint32_t lanes_bytes(enum lanes_type type);
+static inline uint32_t lanes_bytes(enum lanes_type type)
+{
+	static const uint8_t bytes[LANES_TYPES] = {
+		[LANES_INT8] = 1,    [LANES_UINT8] = 1,    [LANES_INT32] = 4,   [LANES_UINT32] = 4,
+		[LANES_INT64] = 8,   [LANES_UINT64] = 8,   [LANES_FLOAT16] = 2, [LANES_FLOAT32] = 4,
+		[LANES_FLOAT64] = 8, [LANES_BFLOAT16] = 2,
+	};
+
+	return bytes[type];
+}
 
 /* Whether lanes can do it: there is no product, and no minimum or maximum of 64 bits. */
 bool lanes_can(enum lanes_type type, enum lanes_op op);
