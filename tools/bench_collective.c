@@ -56,18 +56,18 @@ int collective_start(enum bench_kind kind, const struct data_op *op, const void 
 	int sum = op->is_avg ? TALLY_AVG : TALLY_SUM;
 	size_t part = part_of(kind, op);
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	const struct tally_op_options *asked = op->scale != 0 ? &options : NULL;
 
 	options.scale = op->scale;
 	switch (kind) {
 	case BENCH_REDUCE:
-		return tally_ireduce(send, recv, part, op->dtype, sum, 0, comm, &options, work);
+		return tally_ireduce(send, recv, part, op->dtype, sum, 0, comm, asked, work);
 	case BENCH_BROADCAST:
 		return tally_ibroadcast(send, recv, part, op->dtype, 0, comm, NULL, work);
 	case BENCH_ALLGATHER:
 		return tally_iallgather(send, recv, part, op->dtype, comm, NULL, work);
 	case BENCH_REDUCE_SCATTER:
-		return tally_ireduce_scatter(send, recv, part, op->dtype, sum, comm, &options,
-					     work);
+		return tally_ireduce_scatter(send, recv, part, op->dtype, sum, comm, asked, work);
 	case BENCH_GATHER:
 		return tally_igather(send, recv, part, op->dtype, 0, comm, NULL, work);
 	case BENCH_SCATTER:
@@ -77,7 +77,7 @@ int collective_start(enum bench_kind kind, const struct data_op *op, const void 
 	case BENCH_ALLREDUCE:
 		break;
 	}
-	return tally_iallreduce(send, recv, part, op->dtype, sum, comm, &options, work);
+	return tally_iallreduce(send, recv, part, op->dtype, sum, comm, asked, work);
 }
 
 /* ---- verification ---- */

@@ -501,7 +501,8 @@ static enum link_wait udp_wait(struct link *link, uint64_t until_ns)
 		if (wake_take(udp))
 			return LINK_WOKEN;
 		if (!is_drained && is_readable(udp)) {
-			polling_paid(&udp->polling, clock_ns());
+			if (udp->polling.last_ns) /* else it has not yielded, and needs no clock */
+				polling_paid(&udp->polling, clock_ns());
 			return LINK_READABLE;
 		}
 		is_drained = false;
