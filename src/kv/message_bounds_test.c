@@ -284,6 +284,26 @@ static void workers_and_servers__are_of_as_many_as_there_are(void **state)
 	refused_in(message, &server, 3);
 }
 
+/* Whatever stood where they are written. */
+static void texts__end_where_the_frame_says(void **state)
+{
+	struct kv_message hello = sound(KV_HELLO), opened = sound(KV_OPENED),
+			  error = sound(KV_ERROR), got;
+
+	(void)state;
+	memset(&got, 'x', sizeof(got));
+	assert_int_equal(kv_decode(&codec, frame, kv_put(&hello, frame), &got), 0);
+	assert_string_equal(got.job, "j");
+	assert_string_equal(got.secret, "");
+	assert_string_equal(got.host, "");
+	memset(&got, 'x', sizeof(got));
+	assert_int_equal(kv_decode(&codec, frame, kv_put(&opened, frame), &got), 0);
+	assert_string_equal(got.name, "n");
+	memset(&got, 'x', sizeof(got));
+	assert_int_equal(kv_decode(&codec, frame, kv_put(&error, frame), &got), 0);
+	assert_string_equal(got.text, "t");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +312,7 @@ int main(void)
 		cmocka_unit_test(scale__is_a_number_above_zero),
 		cmocka_unit_test(counts__are_as_many_as_a_frame_has_room_for),
 		cmocka_unit_test(workers_and_servers__are_of_as_many_as_there_are),
+		cmocka_unit_test(texts__end_where_the_frame_says),
 	};
 
 	return cmocka_run_group_tests_name("kv-message-bounds", tests, NULL, NULL);
