@@ -31,7 +31,7 @@ static inline uint64_t hash_text(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* The low `bytes` bytes of the value, the lowest first. A byte of 0 only multiplies, and most numbers end in some. */
+/* The low `bytes` bytes, at most 8, of the value, the lowest first. Most numbers end in zeros, which only multiply. */
 static inline uint64_t hash_number(uint64_t hash, uint64_t value, uint32_t bytes)
 {
 	/* hash_byte of so many of them is times this. */
