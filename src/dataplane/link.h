@@ -54,7 +54,7 @@ struct link;
 
 struct link_ops {
 	/* Up to `max` frames that have arrived, without waiting; 0 if none, a negative errno if the link
-	 * is broken. The frames are lent, writable, until the next recv or close. */
+	 * is broken. The frames are lent, writable, until the next recv, wait or close. */
 	int (*recv)(struct link *link, struct link_frame *frames, uint32_t max);
 	/* Takes all frames (it may wait for room, at most a second without progress, and after that drops,
 	 * as a network may). The data are the caller's again on return. Frames longer than

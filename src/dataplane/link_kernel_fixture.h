@@ -73,8 +73,9 @@ struct kernel {
 
 	uint32_t room_polls, pauses; /* waits for POLLOUT, and for nothing */
 
-	uint32_t looks, readable_at; /* polls that do not wait; the one that finds something */
-	short events;                /* of the last of any */
+	uint32_t looks,
+		readable_at; /* recvmmsg, and polls that do not wait; the one that finds something */
+	short events;        /* of the last poll of any kind */
 	uint32_t yields, sleeps;
 	uint64_t yield_ns,
 		slept_ns[NOTES_MAX]; /* a yield takes so long; what ppoll was asked for */
@@ -82,7 +83,7 @@ struct kernel {
 	int woken_fd;      /* and what ends it */
 	uint32_t wake_reads, wake_writes;
 
-	int got; /* of recvmmsg: messages, or a negative errno */
+	int got; /* of recvmmsg: messages, or a negative errno; 0: none but at `readable_at` */
 	uint32_t asked, control_bytes;
 	void (*receive)(struct mmsghdr *messages, uint32_t count);
 };
@@ -306,6 +307,11 @@ int __wrap_sched_yield(void)
 	return 0;
 }
 
+static bool look(void)
+{
+	return ++kernel.looks == kernel.readable_at;
+}
+
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	kernel.now_ns += (uint64_t)timeout_ms * ms;
@@ -323,7 +329,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 		return 0;
 	}
 	kernel.events = fds->events;
-	return ++kernel.looks == kernel.readable_at;
+	return look();
 }
 
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
@@ -377,17 +383,19 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int fl
 int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 		    struct timespec *timeout)
 {
+	int got = look() ? 1 : kernel.got ? kernel.got : -EAGAIN;
+
 	assert_int_equal(fd, SOCKET_FD);
 	assert_int_equal(flags, MSG_DONTWAIT);
 	assert_null(timeout);
 	kernel.asked = count;
 	kernel.control_bytes = (uint32_t)messages[count - 1].msg_hdr.msg_controllen;
-	errno = kernel.got < 0 ? -kernel.got : 0;
-	if (kernel.got < 0)
+	errno = got < 0 ? -got : 0;
+	if (got < 0)
 		return -1;
 	if (kernel.receive)
-		kernel.receive(messages, (uint32_t)kernel.got);
-	return kernel.got;
+		kernel.receive(messages, (uint32_t)got);
+	return got;
 }
 
 /* ---- what the tests begin with ---- */

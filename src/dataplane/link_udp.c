@@ -61,6 +61,8 @@ struct udp {
 	bool is_drained; /* the last call was a recv that found nothing */
 	uint8_t *buffers;
 
+	/* What the last recvmmsg has written, and the first that no recv has handed out: a wait takes some, too. */
+	uint32_t in_count, in_at;
 	struct mmsghdr in[FRAMES_MAX];
 	struct iovec in_bytes[FRAMES_MAX];
 	union link_sockaddr in_peer[FRAMES_MAX];
@@ -154,27 +156,42 @@ static bool is_passing(int error)
 	}
 }
 
-static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
+/* Takes up to `max` messages: how many, 0 if there are none, or a negative errno that will come again. */
+static int in_take(struct udp *udp, uint32_t max)
 {
-	struct udp *udp = udp_of(link);
-	uint32_t taken = 0;
 	int got;
 
-	if (max > udp->frames_max)
-		max = udp->frames_max;
-	for (uint32_t i = 0; i < max; i++) {
+	for (uint32_t i = 0; i < udp->in_count; i++) {
 		udp->in[i].msg_hdr.msg_namelen = sizeof(udp->in_peer[i]);
 		udp->in[i].msg_hdr.msg_controllen =
 			udp->has_gro || udp->keeps_via ? sizeof(udp->in_control[i]) : 0;
 	}
 	got = recvmmsg(udp->socket, udp->in, max, MSG_DONTWAIT, NULL);
 	udp->is_drained = got < 0 && errno == EAGAIN;
+	udp->in_at = udp->in_count = 0;
 	if (got < 0)
 		return is_passing(errno) ? 0 : -errno;
-	link->stats.calls_in++;
-	for (uint32_t i = 0; i < (uint32_t)got; i++) {
-		if (!(udp->in[i].msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-			frame_fill(udp, i, &frames[taken++]);
+	udp->link.stats.calls_in++;
+	udp->in_count = (uint32_t)got;
+	return got;
+}
+
+static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	struct udp *udp = udp_of(link);
+	uint32_t taken = 0;
+	int got;
+
+	if (udp->in_at == udp->in_count) {
+		got = in_take(udp, max < udp->frames_max ? max : udp->frames_max);
+		if (got < 0)
+			return got;
+	}
+	while (udp->in_at < udp->in_count && taken < max) {
+		uint32_t idx = udp->in_at++;
+
+		if (!(udp->in[idx].msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+			frame_fill(udp, idx, &frames[taken++]);
 	}
 	return (int)taken;
 }
@@ -462,11 +479,19 @@ static short events_of(const struct udp *udp)
 	return udp->wants_room ? POLLIN | POLLOUT : POLLIN;
 }
 
-static bool is_readable(struct udp *udp)
+/* What has come is taken for the next recv at once: an empty recvmmsg costs half a poll, another one saves it. */
+static bool has_come(struct udp *udp)
 {
-	struct pollfd readable = { .fd = udp->socket, .events = events_of(udp) };
+	struct pollfd either = { .fd = udp->socket, .events = events_of(udp) };
+	int got;
 
-	return poll(&readable, 1, 0) > 0;
+	if (udp->in_at < udp->in_count)
+		return true;
+	if (udp->wants_room)
+		return poll(&either, 1, 0) > 0;
+	got = in_take(udp, udp->frames_max);
+	udp->is_drained = false;
+	return got != 0;
 }
 
 static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until_ns)
@@ -500,7 +525,7 @@ static enum link_wait udp_wait(struct link *link, uint64_t until_ns)
 	while (true) {
 		if (wake_take(udp))
 			return LINK_WOKEN;
-		if (!is_drained && is_readable(udp)) {
+		if (!is_drained && has_come(udp)) {
 			if (udp->polling.last_ns) /* else it has not yielded, and needs no clock */
 				polling_paid(&udp->polling, clock_ns());
 			return LINK_READABLE;
@@ -586,6 +611,7 @@ static int socket_bind(struct udp *udp, const struct link_udp_options *options)
 
 static void messages_init(struct udp *udp)
 {
+	udp->in_at = udp->in_count = FRAMES_MAX; /* none is as recvmmsg wants it */
 	for (uint32_t i = 0; i < FRAMES_MAX; i++) {
 		udp->in_bytes[i] =
 			(struct iovec){ .iov_base = udp->buffers + (size_t)i * BUFFER_STRIDE,

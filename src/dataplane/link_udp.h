@@ -23,7 +23,8 @@ struct link_udp_options {
 /* 0 and *link, or a negative errno. */
 int link_udp_open(struct link **link, const struct link_udp_options *options);
 
-/* The socket, to poll beside others for input; for nothing else. */
+/* The socket, to poll beside others for input; for nothing else. What a wait has found it does not show any more:
+ * recv until nothing comes before you poll it. */
 int link_udp_fd(const struct link *link);
 /* What to poll it for: POLLIN, and POLLOUT if an offer has found no room. */
 short link_udp_events(const struct link *link);

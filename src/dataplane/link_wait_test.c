@@ -24,7 +24,6 @@ static void link_wait__a_look_takes_no_time(void **state)
 	assert_int_equal(link->ops->wait(link, kernel.now_ns), LINK_TIME);
 	kernel.readable_at = kernel.looks + 1;
 	assert_int_equal(link->ops->wait(link, 0), LINK_READABLE);
-	assert_int_equal(kernel.events, POLLIN);
 	assert_int_equal(kernel.yields, 0);
 	assert_int_equal(kernel.sleeps, 0);
 	assert_int_equal(link->ops->now_ns(link), 5000 * ms);
@@ -75,6 +74,7 @@ static void link_wait__sleep_that_was_too_short_goes_on(void **state)
 static void link_wait__yields_as_has_paid_off_lately(void **state)
 {
 	struct link *link = open_polling(8);
+	struct link_frame frame;
 
 	(void)state;
 	assert_int_equal(link->ops->wait(link, kernel.now_ns + 10 * ms), LINK_TIME);
@@ -96,20 +96,23 @@ static void link_wait__yields_as_has_paid_off_lately(void **state)
 	kernel.readable_at = kernel.looks + 2; /* after one yield: they pay */
 	assert_int_equal(link->ops->wait(link, kernel.now_ns + 10 * ms), LINK_READABLE);
 	assert_int_equal(kernel.yields, 1);
+	assert_int_equal(link->ops->recv(link, &frame, 1), 1);
 	assert_int_equal(link->ops->wait(link, kernel.now_ns + 10 * ms), LINK_TIME);
 	assert_int_equal(kernel.yields, 1 + 8);
 	close_link(link);
 }
 
-/* A call that has found nothing is as good as a look, once; one that was disturbed, has found something, or was
- * before a send, is not. */
+/* A call that has found nothing is as good as a look, once; one that was disturbed, or was before a send, is not. */
 static void link_wait__looks_at_once_unless_it_just_has(void **state)
 {
 	static const struct {
 		int got;
 		uint32_t looks, sends; /* 1: of nothing, 2: of a frame */
-	} rows[] = { { -EAGAIN, 1, 0 }, { -EAGAIN, 1, 1 },       { -EAGAIN, 2, 2 },
-		     { -EINTR, 2, 0 },  { -ECONNREFUSED, 2, 0 }, { 0, 2, 0 } };
+	} rows[] = { { -EAGAIN, 1, 0 },
+		     { -EAGAIN, 1, 1 },
+		     { -EAGAIN, 2, 2 },
+		     { -EINTR, 2, 0 },
+		     { -ECONNREFUSED, 2, 0 } };
 	uint8_t data[64] = { 0 };
 	struct link_frame frame, sent = { .peer = address_of("10.0.0.2", 9),
 					  .packet_bytes = 64,
@@ -127,6 +130,7 @@ static void link_wait__looks_at_once_unless_it_just_has(void **state)
 		assert_int_equal(link->ops->recv(link, &frame, 1), 0);
 		if (rows[i].sends)
 			assert_int_equal(link->ops->send(link, &sent, rows[i].sends - 1), 0);
+		kernel.looks = 0;
 		assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_TIME);
 		assert_int_equal(kernel.looks, rows[i].looks);
 		assert_int_equal(kernel.yields, 1);
@@ -191,7 +195,7 @@ static void link_wait__room_is_waited_for_after_an_offer(void **state)
 
 	kernel.many.always.error = 0;
 	assert_int_equal(link->ops->send(link, &frame, 1), 0);
-	assert_int_equal(link->ops->wait(link, 0), LINK_TIME);
+	assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_TIME);
 	assert_int_equal(kernel.events, POLLIN);
 	close_link(link);
 }
@@ -278,6 +282,45 @@ static void link_wait__what_the_kernel_put_together_is_one_frame(void **state)
 	close_link(link);
 }
 
+/* No call for what a wait has taken, and no second look until all of it is handed out. */
+static void link_wait__what_a_look_takes_is_for_the_next_recv(void **state)
+{
+	static const int told[] = { -1, -1, -1, -1 };
+	struct link_frame frames[4];
+	struct link *link = open_plain();
+
+	(void)state;
+	four_come(told);
+	assert_int_equal(link->ops->wait(link, 0), LINK_READABLE);
+	assert_int_equal(kernel.asked, 4);
+	assert_int_equal(link->ops->recv(link, frames, 3), 3);
+	frame_is(&frames[0], 0, 100, 1);
+	frame_is(&frames[2], 2, 100, 1);
+	assert_int_equal(link->ops->wait(link, 0), LINK_READABLE);
+	assert_int_equal(link->ops->recv(link, frames, 3), 1);
+	frame_is(&frames[0], 3, 100, 1);
+	assert_int_equal(kernel.looks, 1);
+	assert_int_equal(link->stats.packets_in, 4);
+	kernel.got = 0;
+	assert_int_equal(link->ops->recv(link, frames, 3), 0);
+	assert_int_equal(link->ops->wait(link, 0), LINK_TIME);
+	close_link(link);
+}
+
+/* It ends the wait, and the recv behind it says what it is. */
+static void link_wait__look_at_a_broken_socket_is_for_the_next_recv(void **state)
+{
+	struct link_frame frame;
+	struct link *link = open_polling(8);
+
+	(void)state;
+	kernel.got = -EBADF;
+	assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_READABLE);
+	assert_int_equal(kernel.yields, 0);
+	assert_int_equal(link->ops->recv(link, &frame, 1), -EBADF);
+	close_link(link);
+}
+
 /* No kernel says so; but a size that is none, or is larger than what came, must not be divided by. */
 static void link_wait__size_that_cannot_be_is_none(void **state)
 {
@@ -352,6 +395,8 @@ int main(void)
 		cmocka_unit_test(link_wait__wake_ends_a_sleep),
 		cmocka_unit_test(link_wait__room_is_waited_for_after_an_offer),
 		cmocka_unit_test(link_wait__what_the_kernel_put_together_is_one_frame),
+		cmocka_unit_test(link_wait__what_a_look_takes_is_for_the_next_recv),
+		cmocka_unit_test(link_wait__look_at_a_broken_socket_is_for_the_next_recv),
 		cmocka_unit_test(link_wait__size_that_cannot_be_is_none),
 		cmocka_unit_test(link_wait__message_that_is_cut_off_is_left_out),
 		cmocka_unit_test(link_wait__only_an_error_of_the_socket_breaks_the_link),
