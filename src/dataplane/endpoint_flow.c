@@ -13,7 +13,6 @@
 #include "simd/float_state.h"
 
 enum {
-	RECV_FRAMES = 32,
 	START_FRAMES = 8, /* messages of first rounds before the next look at what has arrived */
 	ROOM_RETRY_NS = 1000000, /* the link has no room, and may not be able to say when it has */
 };
@@ -276,8 +275,8 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 
 static bool receive(struct endpoint *endpoint)
 {
-	struct link_frame frames[RECV_FRAMES];
-	int count = endpoint->link->ops->recv(endpoint->link, frames, RECV_FRAMES);
+	struct link_frame frames[LINK_RECV_FRAMES];
+	int count = endpoint->link->ops->recv(endpoint->link, frames, LINK_RECV_FRAMES);
 
 	if (count < 0) {
 		endpoint->fault = ENDPOINT_LINK_ERROR;

@@ -516,7 +516,7 @@ bool engine_poll(struct engine_soft *engine)
 
 	if (engine->fault)
 		return false;
-	count = engine->link->ops->recv(engine->link, engine->in, ENGINE_FRAMES_IN);
+	count = engine->link->ops->recv(engine->link, engine->in, LINK_RECV_FRAMES);
 	if (count < 0)
 		engine->fault = count;
 	for (int i = 0; i < count; i++)

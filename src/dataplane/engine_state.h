@@ -10,7 +10,6 @@
 enum {
 	ENGINE_JOBS_LIMIT = 65536, /* what 16 bits can name */
 	ENGINE_EVENTS_MAX = 1024,
-	ENGINE_FRAMES_IN = 32,
 	ENGINE_FRAMES_OUT = SWITCH_CHILDREN_MAX, /* of one send: an answer to all children fits */
 	ENGINE_OUTS = 24,         /* four senders' HELD and RESULT, and some results */
 	ENGINE_OUT_BYTES = 65536, /* more than LINK_FRAME_BYTES_MAX, whole cache lines */
@@ -78,7 +77,7 @@ struct engine_soft {
 	struct engine_stats stats;
 	int fault;
 
-	struct link_frame in[ENGINE_FRAMES_IN];
+	struct link_frame in[LINK_RECV_FRAMES];
 	struct out outs[ENGINE_OUTS];
 	uint32_t outs_count, out_last;
 	uint8_t *out_bytes;

@@ -21,6 +21,7 @@ struct link_address {
 enum {
 	LINK_FRAME_PACKETS_MAX = 64,  /* what UDP_SEGMENT takes */
 	LINK_FRAME_BYTES_MAX = 65507, /* one UDP datagram, before it is cut into packets */
+	LINK_RECV_FRAMES = 32, /* a recv with this room leaves nothing of what a wait has taken */
 };
 
 /* `count` packets back to back at `data`, each of packet_bytes bytes; the last may be shorter:

@@ -37,10 +37,10 @@ enum {
 
 	BUFFER_BYTES = 65536, /* holds any datagram */
 	BUFFER_STRIDE =
-		BUFFER_BYTES + 320, /* else all heads fall into the same sets of the cache */
-	FRAMES_MAX = 32,            /* of one call, without offload */
-	FRAMES_OFFLOAD_MAX = 4,     /* with: 256 KiB, half of a second-level cache */
-	MESSAGES_MAX = 128,         /* of one sendmmsg */
+		BUFFER_BYTES + 320,    /* else all heads fall into the same sets of the cache */
+	FRAMES_MAX = LINK_RECV_FRAMES, /* of one call, without offload */
+	FRAMES_OFFLOAD_MAX = 4,        /* with: 256 KiB, half of a second-level cache */
+	MESSAGES_MAX = 128,            /* of one sendmmsg */
 
 	ROOM_POLL_MS = 100,  /* one wait for room in the send buffer */
 	ROOM_RETRY_MS = 1,   /* the kernel is out of memory, which no event ends */
@@ -63,6 +63,7 @@ struct udp {
 
 	/* What the last recvmmsg has written, and the first that no recv has handed out: a wait takes some, too. */
 	uint32_t in_count, in_at;
+	int in_error; /* met by a wait, for the next recv: the kernel may say it once */
 	struct mmsghdr in[FRAMES_MAX];
 	struct iovec in_bytes[FRAMES_MAX];
 	union link_sockaddr in_peer[FRAMES_MAX];
@@ -156,7 +157,7 @@ static bool is_passing(int error)
 	}
 }
 
-/* Takes up to `max` messages: how many, 0 if there are none, or a negative errno that will come again. */
+/* Takes up to `max` messages: how many, 0 if there are none, or a negative errno if the link is broken. */
 static int in_take(struct udp *udp, uint32_t max)
 {
 	int got;
@@ -180,13 +181,13 @@ static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
 {
 	struct udp *udp = udp_of(link);
 	uint32_t taken = 0;
-	int got;
+	int got = udp->in_error;
 
-	if (udp->in_at == udp->in_count) {
+	udp->in_error = 0;
+	if (!got && udp->in_at == udp->in_count)
 		got = in_take(udp, max < udp->frames_max ? max : udp->frames_max);
-		if (got < 0)
-			return got;
-	}
+	if (got < 0)
+		return got;
 	while (udp->in_at < udp->in_count && taken < max) {
 		uint32_t idx = udp->in_at++;
 
@@ -490,6 +491,7 @@ static bool has_come(struct udp *udp)
 	if (udp->wants_room)
 		return poll(&either, 1, 0) > 0;
 	got = in_take(udp, udp->frames_max);
+	udp->in_error = got < 0 ? got : 0;
 	udp->is_drained = false;
 	return got != 0;
 }

@@ -24,7 +24,7 @@ struct link_udp_options {
 int link_udp_open(struct link **link, const struct link_udp_options *options);
 
 /* The socket, to poll beside others for input; for nothing else. What a wait has found it does not show any more:
- * recv until nothing comes before you poll it. */
+ * first a recv with room for LINK_RECV_FRAMES. */
 int link_udp_fd(const struct link *link);
 /* What to poll it for: POLLIN, and POLLOUT if an offer has found no room. */
 short link_udp_events(const struct link *link);

@@ -291,6 +291,7 @@ static void link__received_bytes_stay_until_the_next_recv_or_wait(void **state)
 	out = frame_make(&f, f.link[1], 0, 1, 1464,
 			 1464); /* another comes while the first is lent */
 	send_all(f.link[0], &out, 1);
+	f.link[0]->ops->wait(f.link[0], f.link[0]->ops->now_ns(f.link[0]) + 2 * ms);
 	frame_check(&f, &in[0]);
 	memset(in[0].data, 0xee, in[0].bytes); /* lent bytes may be written */
 	collect(&f, f.link[1], f.link[0], 1);
