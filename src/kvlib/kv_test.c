@@ -199,7 +199,6 @@ static void kv__pull_brings_what_was_pushed(void **state)
 	fake_end(fake);
 }
 
-/* The server has joined the worker, which does not know: it asks again, and goes on as what the server knows. */
 static void kv__stats_tell_hot_from_cold_and_count_bytes(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 7);
@@ -273,6 +272,7 @@ static void kv__a_wait_for_a_pull_ends_no_epoch(void **state)
 	fake_patience_us = patience_us;
 }
 
+/* The server has joined the worker, which does not know: it asks again, and goes on as what the server knows. */
 static void kv__open_is_said_again_when_its_answer_is_lost(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 14);
