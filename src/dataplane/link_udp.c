@@ -486,7 +486,7 @@ static bool has_come(struct udp *udp)
 	struct pollfd either = { .fd = udp->socket, .events = events_of(udp) };
 	int got;
 
-	if (udp->in_at < udp->in_count)
+	if (udp->in_error || udp->in_at < udp->in_count)
 		return true;
 	if (udp->wants_room)
 		return poll(&either, 1, 0) > 0;

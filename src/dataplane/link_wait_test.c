@@ -323,6 +323,7 @@ static void link_wait__look_at_a_broken_socket_is_for_the_next_recv(void **state
 	assert_int_equal(link->ops->wait(link, kernel.now_ns + ms), LINK_READABLE);
 	assert_int_equal(kernel.yields, 0);
 	kernel.got = 0;
+	assert_int_equal(link->ops->wait(link, 0), LINK_READABLE);
 	assert_int_equal(link->ops->recv(link, &frame, 1), -EBADF);
 	assert_int_equal(link->ops->recv(link, &frame, 1), 0);
 	close_link(link);
