@@ -480,7 +480,7 @@ static short events_of(const struct udp *udp)
 	return udp->wants_room ? POLLIN | POLLOUT : POLLIN;
 }
 
-/* What has come is taken for the next recv at once: an empty recvmmsg costs half a poll, another one saves it. */
+/* What has come is taken for the next recv: a recvmmsg that finds nothing costs half a poll, one that does saves it. */
 static bool has_come(struct udp *udp)
 {
 	struct pollfd either = { .fd = udp->socket, .events = events_of(udp) };
