@@ -190,7 +190,7 @@ struct tally_options {
  * and averages of int32, and barriers. Anything else, and an operation that does not fit, is
  * TALLY_ERR_UNSUPPORTED. A group becomes as many operations as it needs packets. tally_comm_split takes 4
  * elements per rank, over several operations if necessary. If some |element| is above (2^31 - 1) / ranks, the
- * operation completes on all ranks with TALLY_ERR_RANGE, and its receive buffer is undefined. */
+ * operation completes on all ranks with TALLY_ERR_RANGE, and its receive buffer is not written. */
 
 /* tally_comm_init joins `job` as `rank` of `size` and waits until all ranks are there. It is collective. On
  * success *comm is the caller's until tally_comm_destroy. job: 1 to 200 bytes, the same on all ranks. While a
@@ -352,8 +352,8 @@ struct tally_op_options {
  * operation like any other. Source buffers of one operation must not overlap receive buffers of another that is
  * still in flight.
  *
- * Integers are exact. Sums that do not fit the type saturate and are counted (tally_stats); avg truncates toward
- * zero. min and max of floats: a NaN of any rank is the result, and -0 is less than +0.
+ * Integers are exact. Sums that do not fit the type saturate and are counted (tally_stats; in latency mode:
+ * TALLY_ERR_RANGE); avg truncates toward zero. min and max of floats: a NaN of any rank is the result, and -0 is less than +0.
  *
  * prod, min and max of 64 bits, and the operations on bits and truth values are not summed on the way: each rank gathers
  * what all ranks bring, and works the result out. So they take N times the bytes, and as much memory until they are
@@ -529,7 +529,7 @@ struct tally_stats {
 	uint64_t bytes_out; /* UDP payload */
 	uint64_t bytes_in;
 	uint64_t packets_bad; /* received, but not from this job */
-	uint32_t window;      /* packets in flight at most, per shard */
+	uint32_t window;      /* packets in flight at first, per shard and stream */
 	uint32_t srtt_us;     /* smoothed round-trip time */
 	uint32_t lanes;       /* of a packet: 32 bits each */
 	uint32_t shards;      /* aggregator threads that share the work */

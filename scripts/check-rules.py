@@ -75,7 +75,7 @@ def main():
              for folder in FOLDERS for path in sorted((root / folder).rglob("*")) if path.is_file()}
     self_check()
     found = list(faults(files)) + list(lost(files))
-    print("\n".join(found) or "each rule is cited by code and by a test; each row of docs/faults.md is true")
+    print("\n".join(found) or "each rule is cited by code and by a test; each row of docs/faults.md names a function and a test")
     return bool(found)
 
 

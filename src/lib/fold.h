@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fold.h - sums that lanes cannot do: products, bits, truth values, minima of 64 bits, the program's own. All ranks gather what all of them
- * bring, and each rank works the result out by itself, in the order of the ranks: the same bits on all.
+ * bring, and each rank works the result out by itself, in the order of the ranks: the same bits on all (R-NUM-17).
  */
 #ifndef LIB_FOLD_H
 #define LIB_FOLD_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold_test.c - what ranks work out by themselves. All types to the bit: tests/e2e/every_type.py. */
+/* fold_test.c - what ranks work out by themselves (R-NUM-17). All types to the bit: tests/e2e/every_type.py. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -109,7 +109,7 @@ static void table__files_that_only_look_like_its_own_are_none(void **unused)
 	}
 }
 
-static void table__damage_anywhere_but_at_the_end_is_refused(void **unused)
+static void table__a_cut_anywhere_but_at_the_end_is_refused(void **unused)
 {
 	struct ps_table_options options = options_of(OPTIMISER_SUM);
 	struct ps_table *table = open_with(&options);
@@ -498,7 +498,7 @@ int main(void)
 					  files_remove),
 		cmocka_unit_test_teardown(table__files_that_only_look_like_its_own_are_none,
 					  files_remove),
-		cmocka_unit_test_teardown(table__damage_anywhere_but_at_the_end_is_refused,
+		cmocka_unit_test_teardown(table__a_cut_anywhere_but_at_the_end_is_refused,
 					  files_remove),
 		cmocka_unit_test_teardown(table__end_that_cannot_be_is_refused, files_remove),
 		cmocka_unit_test_teardown(table__step_that_does_not_follow_is_refused,

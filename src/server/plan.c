@@ -110,8 +110,8 @@ static uint32_t plan_slots(const struct plan_input *input, uint32_t lanes)
  * to the express stream, 616 to the bulk stream, a window of 154 (3.5 messages), and with 360 lanes
  * 2 MB of sums, which stay in a core's L2 or the L3.
  *
- * Slots are 4 windows: one late slot does not stall the stream (R-PACE-6). All members' windows together
- * fit into the receive buffer: nothing is lost at home (R-PACE-9).
+ * Slots are 4 windows: one late slot does not stall the stream (R-PACE-6). A window of each member fits into
+ * the receive buffer: of one job with one stream, little is lost at home (R-PACE-9).
  */
 bool plan_job(const struct plan_input *input, struct plan *plan)
 {

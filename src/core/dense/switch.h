@@ -85,7 +85,7 @@ enum switch_verdict {
 	SWITCH_DROP_LANES,      /* more than START's */
 	SWITCH_DROP_ADDRESS,    /* not from the address bound to that child (the engine's check) */
 	SWITCH_DROP_STALE, /* a round that nobody waits for any more, or a slot of an older life */
-	SWITCH_DROP_ALARM, /* cannot happen unless a worker is broken */
+	SWITCH_DROP_ALARM, /* a worker is broken, or the packet is more than 2^31 rounds late */
 	SWITCH_VERDICT_COUNT
 };
 

@@ -7,7 +7,7 @@
  * is over, with TIMEOUT: never later than 1 s after QUERY, whoever does not answer. docs/protocol.md, R-CT-36 to R-CT-41,
  * R-CT-44 and R-CT-56.
  *
- * What ends the life is only said here: true, with the text that admission_blame began.
+ * What ends the life is only said here: with the text that admission_blame began.
  */
 #include "core/job/admission_turn.h"
 #include "core/shared/rto.h"
