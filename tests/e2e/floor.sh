@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=${TALLY_BUILD:-build/release}
-tries=10
+tries=40
 tmp=$(mktemp -d)
 trap '[[ -z ${daemon-} ]] || kill "$daemon"; wait; rm -rf "$tmp"' EXIT
 
