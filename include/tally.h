@@ -241,7 +241,7 @@ TALLY_API int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint3
  * TALLY_OK. Collective over comm, which does not change, and may be destroyed before its parts. The parts use
  * the same aggregator. In local mode this is the one in rank 0's process. It serves them to their end, but
  * takes no new ones once rank 0 has left all communicators that it is in. options as in tally_comm_init, but
- * `aggregator` is NULL. */
+ * `aggregator` and `key` are NULL, and deadline_ms, init_timeout_s and interrupted of 0 are the parent's. */
 TALLY_API int tally_comm_split(struct tally_comm *comm, int color, int key,
 			       const struct tally_options *options, struct tally_comm **new_comm);
 
@@ -352,8 +352,8 @@ struct tally_op_options {
  * operation like any other. Source buffers of one operation must not overlap receive buffers of another that is
  * still in flight.
  *
- * Integers are exact. Sums that do not fit the type saturate and are counted (tally_stats; in latency mode:
- * TALLY_ERR_RANGE); avg truncates toward zero. min and max of floats: a NaN of any rank is the result, and -0 is less than +0.
+ * Integers are exact. Sums that do not fit the type saturate and are counted (tally_stats; in latency mode an
+ * element that is too large is TALLY_ERR_RANGE); avg truncates toward zero. min and max of floats: a NaN of any rank is the result, and -0 is less than +0.
  *
  * prod, min and max of 64 bits, and the operations on bits and truth values are not summed on the way: each rank gathers
  * what all ranks bring, and works the result out. So they take N times the bytes, and as much memory until they are
@@ -517,7 +517,7 @@ struct tally_stats {
 	uint64_t packets_out;     /* data, first copies */
 	uint64_t packets_in;      /* accepted results */
 	uint64_t packets_resent;  /* data packets sent again */
-	uint64_t results_ignored; /* duplicates of results */
+	uint64_t results_ignored; /* duplicates of results, mostly: what nobody waits for */
 	uint64_t probes;          /* "what has become of my packet?" */
 	uint64_t exponent_rounds; /* packets without data that agreed on an exponent */
 	uint64_t detail_rounds;   /* second packets: Inf, NaN, a large int32 or uint32 */

@@ -42,7 +42,7 @@ struct switch_latency_slot {
 };
 
 /* R-LAT-2: the form follows from S and P, 1 <= P <= S <= SWITCH_LATENCY_SLOTS_MAX; all sides ask here.
- * (With S = 2P - 1 and no ACKs a result is lost: `make search` finds it in 12 steps.) */
+ * (With fewer slots and no ACKs a result is gone too early: docs/ablations.md, LATENCY_FORM.) */
 CORE_INLINE enum switch_mode switch_latency_mode(uint32_t slots, uint32_t window)
 {
 	if (slots < 2 * window)
