@@ -353,7 +353,8 @@ struct tally_op_options {
  * still in flight.
  *
  * Integers are exact. Sums that do not fit the type saturate and are counted (tally_stats; in latency mode an
- * element that is too large is TALLY_ERR_RANGE); avg truncates toward zero. min and max of floats: a NaN of any rank is the result, and -0 is less than +0.
+ * element that is too large is TALLY_ERR_RANGE); avg truncates toward zero. min and max of floats: a NaN of any
+ * rank is the result, and -0 is less than +0.
  *
  * prod, min and max of 64 bits, and the operations on bits and truth values are not summed on the way: each rank gathers
  * what all ranks bring, and works the result out. So they take N times the bytes, and as much memory until they are
@@ -529,7 +530,7 @@ struct tally_stats {
 	uint64_t bytes_out; /* UDP payload */
 	uint64_t bytes_in;
 	uint64_t packets_bad; /* received, but not from this job */
-	uint32_t window;      /* packets in flight at first, per shard and stream */
+	uint32_t window;      /* packets of a large operation in flight at most, per shard */
 	uint32_t srtt_us;     /* smoothed round-trip time */
 	uint32_t lanes;       /* of a packet: 32 bits each */
 	uint32_t shards;      /* aggregator threads that share the work */

@@ -25,8 +25,8 @@ void pace_latency_answered(struct pace_latency *pace, uint32_t slot, uint64_t no
 	pace_result(&pace->pace, 0, slot, now_ns, is_last);
 }
 
-/* A HELD is the answer to a first copy only if the network doubles that. After just one more it is taken for
- * that one's: a sample. */
+/* A HELD is the answer to a first copy only if the network doubles it, or a resend overtakes it. After just one
+ * more it is taken for that one's: a sample. */
 void pace_latency_held(struct pace_latency *pace, uint32_t slot, uint64_t now_ns)
 {
 	const struct pace_slot *at = &pace->pace.slot[slot];
