@@ -263,7 +263,7 @@ names "no such host" '^fail  tcp .*nosuchhost.invalid'
 # What it finds full, or about to end, is not a firewall either.
 start --listen "$(host "$loopback"):0" --jobs-max 1
 TALLY_AGGREGATOR=$address TALLY_JOB=other TALLY_RANK=0 TALLY_SIZE=1 "$build/tools/tally" bench allreduce \
-	--elements 1 --iters 1000000 >/dev/null 2>&1 &
+	--elements 10000 --iters 1000000 >/dev/null 2>&1 &
 other=$!
 for _ in {1..100}; do
 	grep -q 'job other.* started' "$tmp/tallyd" && break
