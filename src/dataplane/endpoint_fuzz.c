@@ -248,6 +248,8 @@ static struct place place_of(uint32_t shard, uint32_t slot)
 	while (place.op < test.ops && test.hash[place.op] != is->op.hash)
 		place.op++;
 	FUZZ_CHECK(place.op < test.ops);
+	if (is->op.ends)
+		index = map_turn(index, is->chunks, is->op.parts, worker->map.run[stream]);
 	full = map_full(test.lanes[place.op].shape, LANES);
 	place.first = index * full;
 	place.elements = map_chunk_elements(test.count[place.op], full, index);

@@ -58,6 +58,8 @@ static const struct search_row rows[] = {
 	ROW("tree 1+1, parts of a gathered vector, set", 0,
 		.workers = 2, .tree = { .nodes = 3, .worker = { 1, 2 } }, .pool = 1,
 		.generations = 1, OPS({ 24, false }, { 8, true }), .part = { 12 }),
+	ROW("n=2, parts that take turns, runs of 2 on 2 shards, set", 0, .workers = 2, .pool = 2,
+		.shards = 2, .run = 2, .generations = 1, OPS({ 56, false }), .part = { 28 }),
 	/* More operations than a worker keeps, in both streams. */
 	ROW("n=2, more operations than are kept, express and bulk, set", 0,
 		.workers = 2, .pool = 1, .ring = 1, .generations = 1,

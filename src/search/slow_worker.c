@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 and R-MAP-3, R-MAP-5, R-MAP-6. */
+/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 and R-MAP-3, R-MAP-5, R-MAP-6, R-MAP-8. */
 #include "search/data_values.h"
 #include "search/slow.h"
 
 /* A chunk of a pair; op == ops_count: there is none, or it has not been submitted. */
 struct chunk {
-	uint32_t op, index;
+	uint32_t op, index, place; /* its number, and that of its elements */
 };
 
 /* R-MAP-5: how many elements fit a packet. */
@@ -21,10 +21,26 @@ static uint32_t full_of(uint32_t op)
 	return full;
 }
 
+/* R-MAP-8: the parts' runs one of each in turn, until all are listed. */
+static uint32_t place_of(const struct slow_event *event, const struct chunk *chunk)
+{
+	uint32_t run = event->stream == MAP_BULK && world.config->run ? world.config->run : 1;
+	uint32_t parts = world.config->part[chunk->op] ? world.config->workers : 1;
+	uint32_t runs = op_chunks(world.config, chunk->op) / run, group = chunk->index / run;
+	uint32_t next[DATA_WORKERS] = { 0 };
+
+	if (group >= runs)
+		return chunk->index;
+	for (uint32_t p = 1; p < parts; p++) /* the first ones have one more, if it is uneven */
+		next[p] = next[p - 1] + runs / parts + (p - 1 < runs % parts);
+	next[group % parts] += group / parts;
+	return next[group % parts] * run + chunk->index % run;
+}
+
 static uint32_t elements_of(const struct chunk *chunk)
 {
 	uint32_t full = full_of(chunk->op);
-	uint32_t left = world.config->ops[chunk->op].elements - chunk->index * full;
+	uint32_t left = world.config->ops[chunk->op].elements - chunk->place * full;
 
 	return left < full ? left : full;
 }
@@ -45,7 +61,7 @@ static uint32_t lanes_of(const struct chunk *chunk)
 static uint32_t owners_of(const struct chunk *chunk, uint32_t worker, bool *is_silent)
 {
 	uint32_t part = world.config->part[chunk->op], owners = 0;
-	uint32_t first = chunk->index * full_of(chunk->op);
+	uint32_t first = chunk->place * full_of(chunk->op);
 	bool is_mine = false;
 
 	for (uint32_t w = 0; w < world.config->workers; w++) {
@@ -89,8 +105,10 @@ static struct chunk chunk_at(const struct worker_state *state, const struct slow
 		if (is_express != (event->stream == MAP_EXPRESS))
 			continue;
 		chunk.index = c;
-		if (c < chunks)
+		if (c < chunks) {
+			chunk.place = place_of(event, &chunk);
 			return chunk;
+		}
 		c -= chunks;
 	}
 	chunk.op = world.config->ops_count;
@@ -110,7 +128,7 @@ static uint32_t tag_of(const struct chunk *chunk)
 static struct worker_chunk told(const struct chunk *chunk)
 {
 	return (struct worker_chunk){ .cookie = chunk->op,
-				      .first = (uint64_t)chunk->index * full_of(chunk->op),
+				      .first = (uint64_t)chunk->place * full_of(chunk->op),
 				      .elements = elements_of(chunk) };
 }
 

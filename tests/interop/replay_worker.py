@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13, R-MAP-2, R-MAP-3, R-MAP-5."""
+"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
 import functools
 
 import packet as wire
@@ -35,17 +35,30 @@ def full_of(lanes, together, each):
     return lanes // each * together
 
 
+def turn(index, chunks, parts, run):
+    """R-MAP-8: whose elements chunk `index` has."""
+    count, (group, rest) = chunks // run, divmod(index, run)
+    if group >= count:
+        return index
+    turns, part = divmod(group, parts)
+    before = sum(count // parts + (p < count % parts) for p in range(part))
+    return (before + turns) * run + rest
+
+
 class Operation:
-    def __init__(self, lanes, first, numbers, parts):
+    def __init__(self, stream, lanes, numbers, parts):
         self.mine, *self.ends = parts
         self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, *shape = numbers
-        self.first, self.done, self.shape = first, 0, shape
+        self.first, self.done, self.shape, self.run = stream.chunks, 0, shape, stream.run
         self.full = full_of(lanes, *shape)
         self.chunks = max(1, -(-self.count // self.full))  # R-MAP-5
 
     def told(self, chunk):
         """Cookie, first element and how many elements."""
-        first = (chunk - self.first) * self.full
+        index = chunk - self.first
+        if self.ends:
+            index = turn(index, self.chunks, len(self.ends), self.run)
+        first = index * self.full
         return self.cookie, first, min(self.full, self.count - first)
 
     def way_of(self, first, elements):
@@ -112,7 +125,7 @@ class Worker:
 
     def take(self, which, numbers, parts):
         stream = self.streams[which]
-        stream.ops.append(Operation(self.lanes, stream.chunks, numbers, parts))
+        stream.ops.append(Operation(stream, self.lanes, numbers, parts))
         stream.chunks += stream.ops[-1].chunks
 
     def submit(self, which, *numbers):

@@ -100,10 +100,14 @@ static void submit(struct worker *worker, const struct worker_op *op)
 }
 
 /* The elements of the stream's chunk, for the caller to find. */
-static struct worker_chunk chunk_of(const struct worker_op_state *state, uint64_t chunk)
+static struct worker_chunk chunk_of(const struct worker *worker,
+				    const struct worker_op_state *state, uint64_t chunk)
 {
 	uint64_t index = chunk - state->first;
 
+	if (state->op.ends)
+		index = map_turn(index, state->chunks, state->op.parts,
+				 worker->map.run[state->op.stream]);
 	return (struct worker_chunk){
 		.cookie = state->op.cookie,
 		.first = index * state->full,
@@ -129,7 +133,7 @@ static void look_ahead(const struct worker *worker, uint32_t shard, enum map_str
 		return;
 	}
 	actions->look = WORKER_AHEAD_SCAN;
-	actions->ahead = chunk_of(state, chunk);
+	actions->ahead = chunk_of(worker, state, chunk);
 }
 
 /* The part that has the whole chunk; `parts`: there is none, its elements lie in several. */
@@ -176,7 +180,7 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 
 	actions->build = true;
 	actions->slot = index;
-	actions->chunk = chunk_of(state, chunk);
+	actions->chunk = chunk_of(worker, state, chunk);
 	look_ahead(worker, shard, stream,
 		   round == WIRE_EXPONENT ? slot->k : slot->k + worker->map.pool[stream], actions);
 	if (round == WIRE_DATA && state->op.is_scaled)
@@ -272,7 +276,7 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	actions->store = true;
 	actions->stored_round = round;
 	actions->stored_scale = slot->scale;
-	actions->stored = chunk_of(state, map_chunk(&worker->map, stream, shard, slot->k));
+	actions->stored = chunk_of(worker, state, map_chunk(&worker->map, stream, shard, slot->k));
 	if (round == WIRE_DATA && is_sum && packet->flags & WIRE_STICKY_MASK) { /* R-WK-10 */
 		actions->is_amended_later = true;
 		build(worker, shard, packet->slot, WIRE_DETAIL, actions);

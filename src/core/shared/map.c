@@ -74,6 +74,19 @@ uint32_t map_chunk_elements(uint64_t count, uint32_t full, uint64_t index)
 	return left < full ? (uint32_t)left : full;
 }
 
+uint64_t map_turn(uint64_t index, uint64_t chunks, uint32_t parts, uint32_t run)
+{
+	CORE_ASSERT(parts && run);
+	uint64_t runs = chunks / run, group = index / run;
+	uint64_t part = group % parts, more = runs % parts;
+
+	/* What is left of a run comes last. */
+	if (group >= runs)
+		return index;
+	return (part * (runs / parts) + (part < more ? part : more) + group / parts) * run +
+	       index % run;
+}
+
 uint64_t map_descriptor_hash(const struct map_descriptor *descriptor)
 {
 	uint64_t hash = HASH_BEGIN;

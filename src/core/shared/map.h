@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * map.h - where a chunk lives, and what it is called. Pure functions of the grants and of the history
- * of operations: equal on all ranks without a word between them. docs/protocol.md, R-MAP-1 to R-MAP-6.
+ * of operations: equal on all ranks without a word between them. docs/protocol.md, R-MAP-1 to R-MAP-8.
  *
  * A communicator has two streams, so that nothing small waits for something large. The chunk counter c
  * of a stream (64 bit) runs on over operations. A *pair* is one (shard, stream); inside it chunks are
@@ -64,6 +64,10 @@ uint64_t map_chunks(uint64_t count, uint32_t full);
 
 /* The elements of chunk `index` of such an operation: full, or what is left for the last. */
 uint32_t map_chunk_elements(uint64_t count, uint32_t full, uint64_t index);
+
+/* An operation of several parts takes them in turn, `run` chunks of each, so that all who have one send at the same
+ * time. The place of the elements of chunk `index` among its `chunks` full ones (R-MAP-8). */
+uint64_t map_turn(uint64_t index, uint64_t chunks, uint32_t parts, uint32_t run);
 
 /* What an operation is: hashed into every packet's tag, so that ranks that call differently meet as a
  * MISMATCH. Numbers are libtally's public ones. */

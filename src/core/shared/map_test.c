@@ -418,6 +418,31 @@ static void map__tag_adds_the_index_to_the_hash(void **state)
 	assert_int_equal(map_tag(UINT64_MAX, 1), 0xe220a839);
 }
 
+/* R-MAP-8, against lists: each part's runs, one after the other, dealt out one of each part in turn. */
+static void map__parts_take_turns(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 3000; i++) {
+		uint32_t parts = (uint32_t)rng_between(&rng, 1, 9),
+			 run = (uint32_t)rng_between(&rng, 1, 6);
+		uint32_t chunks = (uint32_t)rng_between(&rng, 1, 200), runs = chunks / run, at = 0;
+		uint32_t begin[10] = { 0 }, taken[9] = { 0 };
+
+		for (uint32_t p = 0; p < parts; p++)
+			begin[p + 1] = begin[p] + runs / parts + (p < runs % parts);
+		assert_int_equal(begin[parts], runs);
+		for (uint32_t p = 0; at < runs * run; p = (p + 1) % parts) {
+			uint32_t place = begin[p] + taken[p]++;
+
+			assert_true(place < begin[p + 1]);
+			for (uint32_t c = 0; c < run; c++, at++)
+				assert_int_equal(map_turn(at, chunks, parts, run), place * run + c);
+		}
+		for (; at < chunks; at++)
+			assert_int_equal(map_turn(at, chunks, parts, run), at);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	seed_take(argc, argv);
@@ -444,6 +469,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(map__descriptors_that_differ_hash_differently),
 		cmocka_unit_test(map__tag_is_high_half_of_published_splitmix64),
 		cmocka_unit_test_setup(map__tag_adds_the_index_to_the_hash, restart_random),
+		cmocka_unit_test_setup(map__parts_take_turns, restart_random),
 	};
 	return cmocka_run_group_tests_name("core-map", tests, NULL, NULL);
 }
