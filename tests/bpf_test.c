@@ -262,6 +262,7 @@ static struct wire packet_draw(void)
 		packet.lanes = 0;
 	}
 	packet.flags |= (uint8_t)(rng_below(&bpf.rng, 6) ? 0 : rng_below(&bpf.rng, 8) << 5);
+	packet.flags |= rng_below(&bpf.rng, 3) ? 0 : WIRE_BARE;
 	if (packet.lanes > SWITCH_LANES_MAX)
 		packet.lanes = SWITCH_LANES_MAX;
 	if (packet.type == WIRE_PROBE || wire_round_of(packet.flags) == WIRE_EXPONENT)

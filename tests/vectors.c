@@ -228,6 +228,7 @@ static bool slot_parse(struct parser *parser, char *rest, struct vector_state *s
 		{ "phase", VALUE_U32, &slot->phase, is_needed, false },
 		{ "final", VALUE_U32, &slot->final, is_needed, false },
 		{ "members", VALUE_MEMBERS, slot->bitmap, is_needed, false },
+		{ "bare", VALUE_MEMBERS, slot->bare, false, false },
 	};
 
 	if (is_needed && rest && !strcmp(rest, "new"))

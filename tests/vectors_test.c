@@ -51,9 +51,12 @@ static void states_are_same(const struct vector_state *got, const struct vector_
 	SAME(got->slot.generation, want->slot.generation, "slot: generation");
 	SAME(got->slot.phase, want->slot.phase, "slot: phase");
 	SAME(got->slot.final, want->slot.final, "slot: final");
-	for (uint32_t i = 0; i < SWITCH_CHILDREN_MAX; i++)
+	for (uint32_t i = 0; i < SWITCH_CHILDREN_MAX; i++) {
 		SAME(switch_bitmap_has(&got->slot, i), switch_bitmap_has(&want->slot, i),
 		     "slot: member %u", i);
+		SAME(switch_set_has(got->slot.bare, i), switch_set_has(want->slot.bare, i),
+		     "slot: bare %u", i);
+	}
 	SAME(got->latency.generation, want->latency.generation, "slot: generation");
 	SAME(got->latency.round, want->latency.round, "slot: round");
 	SAME(got->latency.tag, want->latency.tag, "slot: tag");

@@ -10,7 +10,7 @@ static const struct value_name flag_names[] = {
 	{ "ADD", WIRE_ADD << WIRE_OP_SHIFT }, { "ADD_NOCARRY", WIRE_ADD_NOCARRY << WIRE_OP_SHIFT },
 	{ "MAX", WIRE_MAX << WIRE_OP_SHIFT }, { "TAKE", WIRE_TAKE << WIRE_OP_SHIFT },
 	{ "NONFINITE", WIRE_NONFINITE }, { "RANGE", WIRE_RANGE },
-	{ "RESENT", WIRE_RESENT }, { "HINT", WIRE_HINT },
+	{ "RESENT", WIRE_RESENT }, { "HINT", WIRE_HINT },   { "BARE", WIRE_BARE },
 };
 static const struct value_name mode_names[] = {
 	{ "DENSE", SWITCH_DENSE }, { "LATENCY", SWITCH_LATENCY },

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "search/data_values.h"
 #include "search/data_world.h"
 
 enum { NET = 256, ALL_CELLS = UINT32_MAX };
@@ -161,6 +162,16 @@ static void canon(struct state *state, uint32_t cell)
 	net_put(state, cell, &net);
 }
 
+/* R-SW-15: may the RESULT of this chunk that goes to these workers have no lanes? */
+static bool may_be_bare(uint32_t workers, const struct wire *wire)
+{
+	if (wire->lanes)
+		return false;
+	return nobody_wants(world.config, workers, wire->tag) ||
+	       (wire_op_of(wire->flags) == WIRE_TAKE &&
+		somebody_gives(world.config, workers, wire->tag));
+}
+
 /* M1, M2: what a switch sends is the exact combination over all workers, or over those below it. */
 static const char *made_check(const struct state *state, const struct packet *packet)
 {
@@ -169,13 +180,18 @@ static const char *made_check(const struct state *state, const struct packet *pa
 				    .exponent = packet->wire.exponent,
 				    .flags = packet->wire.flags };
 	struct made_round round = { world.below[0], packet->wire.generation, packet->wire.seq,
-				    packet->cell };
+				    packet->cell, false };
 	enum made made;
 
 	if (packet->is_up && !is_node(packet->edge))
 		return NULL; /* a worker's own */
 	if (packet->is_up)
 		round.workers = world.below[packet->edge - DATA_WORKERS];
+	else
+		round.is_bare = may_be_bare(is_node(packet->edge)
+						    ? world.below[packet->edge - DATA_WORKERS]
+						    : 1u << packet->edge,
+					    &packet->wire);
 	made = made_of(state, &round, &copy, packet->lane);
 	if (made == MADE_EXACTLY || made == MADE_PAST)
 		return NULL;

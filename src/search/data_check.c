@@ -56,7 +56,7 @@ enum made made_of(const struct state *state, const struct made_round *round,
 		if (made != MADE_EXACTLY)
 			return made;
 		is_wrong |= update->wire.tag != copy->tag;
-		is_wrong |= !is_take && update->wire.lanes != copy->lanes;
+		is_wrong |= !is_take && !round->is_bare && update->wire.lanes != copy->lanes;
 		is_wrong |= is_take && lanes && update->wire.lanes;
 		lanes += update->wire.lanes;
 		is_wrong |= (update->wire.flags ^ copy->flags) & WIRE_KIND_MASK;
@@ -65,7 +65,7 @@ enum made made_of(const struct state *state, const struct made_round *round,
 		exponent = update->wire.exponent > exponent ? update->wire.exponent : exponent;
 		sticky |= update->wire.flags & WIRE_STICKY_MASK;
 	}
-	is_wrong |= is_take && lanes != copy->lanes;
+	is_wrong |= is_take && !round->is_bare && lanes != copy->lanes;
 	for (uint32_t i = 0; i < copy->lanes; i++)
 		is_wrong |= expected[i] != (uint32_t)sum[i];
 	is_wrong |= exponent != copy->exponent || sticky != (copy->flags & WIRE_STICKY_MASK);
@@ -106,7 +106,8 @@ static uint32_t workers_in(uint32_t node, const struct node_state *at)
 static const char *check_copies(const struct state *state, uint32_t node, uint32_t cell)
 {
 	const struct node_state *at = slot_at(state, node, cell);
-	struct made_round round = { world.below[0], at->slot.generation, at->slot.phase, cell };
+	struct made_round round = { world.below[0], at->slot.generation, at->slot.phase, cell,
+				    false };
 	uint32_t copy = switch_copy_of(at->slot.phase);
 	enum made made;
 
@@ -116,6 +117,8 @@ static const char *check_copies(const struct state *state, uint32_t node, uint32
 		return "S1: final without a full bitmap";
 	if (!at->slot.final)
 		round.workers = workers_in(node, at);
+	round.is_bare = at->slot.final && !at->slot.copy[copy].lanes && node &&
+			nobody_wants(world.config, world.below[node], at->slot.copy[copy].tag);
 	made = made_of(state, &round, &at->slot.copy[copy], at->sum[copy]);
 	if (made == MADE_WRONG || made == MADE_EARLY)
 		return at->slot.final ? "S2: a final copy is not the sum over all workers"
@@ -124,6 +127,8 @@ static const char *check_copies(const struct state *state, uint32_t node, uint32
 	round.seq--;
 	if ((int32_t)(round.seq - world.config->first_seq) <= 0)
 		return NULL;
+	round.is_bare = !at->slot.copy[!copy].lanes && node &&
+			nobody_wants(world.config, world.below[node], at->slot.copy[!copy].tag);
 	made = made_of(state, &round, &at->slot.copy[!copy], at->sum[!copy]);
 	if (made == MADE_WRONG || made == MADE_EARLY)
 		return "S5: the shadow is not the result of the last phase";

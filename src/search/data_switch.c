@@ -49,6 +49,17 @@ static void slot_send(struct step *step, const struct node_state *state, const s
 	step_make(step, &packet);
 }
 
+/* R-SW-15: a header for those who want no lanes. */
+static void slot_send_down(struct step *step, const struct node_state *state,
+			   const struct wire *answer, const struct packet *about, uint32_t edge)
+{
+	struct wire wire = *answer;
+
+	if (switch_set_has(state->slot.bare, world.child[edge]))
+		wire.lanes = 0;
+	slot_send(step, state, &wire, about, edge, false);
+}
+
 static void slot_send_all(struct step *step, const struct node_state *state,
 			  const struct switch_job *job, enum switch_verdict verdict,
 			  const struct packet *packet, struct wire *answer)
@@ -67,7 +78,7 @@ static void slot_send_all(struct step *step, const struct node_state *state,
 		for (uint32_t edge = 0; edge < DATA_WORKERS + world.nodes; edge++)
 			if (edge != DATA_WORKERS && world.parent[edge] == job->index &&
 			    (is_node(edge) || edge < world.config->workers))
-				slot_send(step, state, answer, packet, edge, false);
+				slot_send_down(step, state, answer, packet, edge);
 	}
 }
 

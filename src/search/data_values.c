@@ -122,3 +122,39 @@ int tag_chunk(const struct data_config *config, uint32_t tag)
 				return (int)chunk;
 	return -1;
 }
+
+/* The operation that chunk `chunk` is of; *chunk becomes its number there. */
+static uint32_t op_of_chunk(const struct data_config *config, uint32_t *chunk)
+{
+	uint32_t op = 0;
+
+	while (*chunk >= op_first_chunk(config, op + 1))
+		op++;
+	*chunk -= op_first_chunk(config, op);
+	return op;
+}
+
+bool nobody_wants(const struct data_config *config, uint32_t workers, uint32_t tag)
+{
+	int chunk = tag_chunk(config, tag);
+	uint32_t index = (uint32_t)chunk;
+
+	return chunk >= 0 && !(workers & ~(uint32_t)config->unwanted[op_of_chunk(config, &index)]);
+}
+
+bool somebody_gives(const struct data_config *config, uint32_t workers, uint32_t tag)
+{
+	int chunk = tag_chunk(config, tag);
+	uint32_t index = (uint32_t)chunk, op, run, place;
+
+	if (chunk < 0)
+		return false;
+	op = op_of_chunk(config, &index);
+	run = config->express >> op & 1 || !config->run ? 1 : config->run;
+	place = (uint32_t)map_turn(index, op_chunks(config, op), config->workers, run);
+	for (uint32_t w = 0; w < config->workers; w++)
+		if (workers >> w & 1 &&
+		    value_is_had(config, w, op_first_chunk(config, op) + place, 0))
+			return true;
+	return false;
+}

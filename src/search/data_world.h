@@ -44,7 +44,7 @@ struct slot_state {
 	uint32_t seq, tag;
 	uint32_t built[2]; /* packet + 1: the UPDATEs of seq and seq - 1, at the seq's lowest bit */
 	uint16_t lanes, governing, scale;
-	uint8_t k, op, state, flags, is_probed, reserved;
+	uint8_t k, op, state, flags, is_probed, is_bare;
 };
 
 struct worker_state {
@@ -70,7 +70,7 @@ struct state {
 _Static_assert(sizeof(struct packet) == 60, "no padding: packets are compared as bytes");
 _Static_assert(sizeof(struct slot_state) == 28, "no padding: states are compared as bytes");
 _Static_assert(sizeof(struct worker_state) == 36 + 28 * CELLS, "no padding");
-_Static_assert(sizeof(struct switch_slot) == 72, "no padding: states are compared as bytes");
+_Static_assert(sizeof(struct switch_slot) == 104, "no padding: states are compared as bytes");
 _Static_assert(sizeof(struct state) % 8 == 0, "no padding: states are compared as bytes");
 
 /* What one step of a worker or a slot leads to. */
@@ -197,6 +197,7 @@ enum made {
 };
 struct made_round {
 	uint32_t workers, generation, seq, cell;
+	bool is_bare; /* its lanes are gone */
 };
 enum made made_of(const struct state *state, const struct made_round *round,
 		  const struct switch_copy *copy, const int32_t *sum);

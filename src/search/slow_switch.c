@@ -76,8 +76,10 @@ static void model_load(const struct switch_job *job, const struct node_state *fr
 	model->generation = from->slot.generation;
 	model->phase = from->slot.phase;
 	model->final = from->slot.final;
-	for (uint32_t i = 0; i < job->children; i++)
+	for (uint32_t i = 0; i < job->children; i++) {
 		model->in[i] = from->slot.bitmap[i / 64] >> i % 64 & 1;
+		model->bare[i] = from->slot.bare[i / 64] >> i % 64 & 1;
+	}
 	for (uint32_t v = 0; v < 2; v++) {
 		const struct switch_copy *copy = &from->slot.copy[v];
 
@@ -94,7 +96,8 @@ static bool is_same_slot(const struct switch_job *job, const struct node_state *
 			 const struct model_slot *model)
 {
 	if (slot->slot.generation != model->generation || slot->slot.phase != model->phase ||
-	    slot->slot.final != model->final || !is_same_set(job, slot->slot.bitmap, model->in))
+	    slot->slot.final != model->final || !is_same_set(job, slot->slot.bitmap, model->in) ||
+	    !is_same_set(job, slot->slot.bare, model->bare))
 		return false;
 	for (uint32_t v = 0; v < 2; v++) {
 		const struct switch_copy *copy = &slot->slot.copy[v];
@@ -200,6 +203,9 @@ bool slow_nearly(uint32_t i, const struct switch_job *job, struct wire *packet)
 	case 16:
 		packet->seq += 2;
 		return true;
+	case 17:
+		packet->flags ^= WIRE_BARE;
+		return true;
 	default:
 		return false;
 	}
@@ -215,6 +221,7 @@ static const char *switch_nearly(const struct switch_job *job, const struct node
 
 	if (place) {
 		spread_set(job, place, from.slot.bitmap);
+		spread_set(job, place, from.slot.bare);
 		for (uint32_t v = 0; v < 2; v++)
 			from.slot.copy[v].last = spread_child(job, place, from.slot.copy[v].last);
 	}

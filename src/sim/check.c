@@ -19,6 +19,8 @@ struct round {
 	uint16_t exponent, lanes;
 	uint8_t flags;
 	uint32_t givers; /* how many had a lane that is not 0 */
+	uint32_t bare;   /* the workers that said BARE, */
+	uint32_t taken;  /* and the one whose lanes a TAKE round has; sets */
 	bool is_mixed;   /* they do not agree on what it is */
 };
 
@@ -135,8 +137,10 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 {
 	int32_t *sum;
 	struct round *round = round_at(check, engine, packet->slot, packet->seq, &sum);
-	uint8_t flags = packet->flags & (uint8_t)~WIRE_RESENT;
+	uint8_t flags = packet->flags & (WIRE_KIND_MASK | WIRE_STICKY_MASK);
 	bool is_take = wire_op_of(flags) == WIRE_TAKE;
+	uint32_t bare = packet->flags & WIRE_BARE ? 1u << worker : 0;
+	uint32_t taken = is_take && packet->lanes ? 1u << worker : 0;
 
 	if (!round->workers || round->seq != packet->seq) {
 		*round = (struct round){ .seq = packet->seq,
@@ -145,11 +149,15 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 					 .exponent = packet->exponent,
 					 .lanes = packet->lanes,
 					 .flags = flags,
+					 .bare = bare,
+					 .taken = taken,
 					 .givers = has_lanes(packet, lane) };
 		memcpy(sum, lane, packet->lanes * sizeof(*lane));
 		return;
 	}
 	round->workers |= 1u << worker;
+	round->bare |= bare;
+	round->taken |= taken;
 	if (packet->tag != round->tag ||
 	    (is_take ? packet->lanes && round->lanes : packet->lanes != round->lanes) ||
 	    (flags ^ round->flags) & WIRE_KIND_MASK) {
@@ -262,9 +270,17 @@ static bool is_of_its_owners(const struct round *round)
 	return wire_op_of(round->flags) != WIRE_ADD_NOCARRY || round->givers > 1;
 }
 
+/* R-SW-15: nobody who wants lanes gets none; `workers` are those that the RESULT is for. */
+static bool has_its_lanes(const struct round *round, uint32_t workers, const struct wire *packet)
+{
+	if (packet->type != WIRE_RESULT || packet->lanes)
+		return packet->lanes == round->lanes;
+	return !round->lanes || !(workers & ~round->bare) || workers & round->taken;
+}
+
 /* Is the packet the combination of what `ledger`'s workers have sent? */
 static void combination_check(struct check *check, const char *rule, uint32_t from, uint32_t ledger,
-			      const struct wire *packet, const uint8_t *data)
+			      uint32_t workers, const struct wire *packet, const uint8_t *data)
 {
 	int32_t *sum;
 	const struct round *round = round_at(check, ledger, packet->slot, packet->seq, &sum);
@@ -278,9 +294,9 @@ static void combination_check(struct check *check, const char *rule, uint32_t fr
 		wrong = "the workers do not agree on what it is";
 	else if (round->tag != packet->tag)
 		wrong = "another tag";
-	else if (round->lanes != packet->lanes)
+	else if (!has_its_lanes(round, workers, packet))
 		wrong = "another number of lanes";
-	else if (round->flags != (packet->flags & (uint8_t)~WIRE_RESENT))
+	else if (round->flags != (packet->flags & (WIRE_KIND_MASK | WIRE_STICKY_MASK)))
 		wrong = "other flags";
 	else if (round->exponent != packet->exponent)
 		wrong = "another exponent";
@@ -305,6 +321,16 @@ static void confirm_check(struct check *check, uint32_t shard, const struct wire
 				   "CONFIRM of %u, and w%u has no result of it", packet->seq, w);
 }
 
+/* The workers at a place of the network, or below it; none at a port that a worker had before. */
+static uint32_t workers_of(const struct check *check, uint32_t node)
+{
+	if (node == NET_NODES_MAX)
+		return 0;
+	if (wiring_is_worker(check->wiring, node))
+		return 1u << node;
+	return check->wiring->engine[wiring_engine(check->wiring, node)].workers;
+}
+
 static void engine_sent(struct check *check, const struct net_sight *sight,
 			const struct wire *packet)
 {
@@ -319,9 +345,10 @@ static void engine_sent(struct check *check, const struct net_sight *sight,
 	if (packet->generation != check->generation)
 		return; /* the new life has not begun for everybody: no worker has sent anything */
 	if (packet->type == WIRE_RESULT)
-		combination_check(check, "M1", e, engine->root, packet, sight->data);
+		combination_check(check, "M1", e, engine->root, workers_of(check, sight->to),
+				  packet, sight->data);
 	else if (packet->type == WIRE_UPDATE)
-		combination_check(check, "M2", e, e, packet, sight->data);
+		combination_check(check, "M2", e, e, 0, packet, sight->data);
 	else if (packet->type == WIRE_HELD && sight->to < check->wiring->workers &&
 		 (int32_t)(progress_at(check, engine->shard, packet->slot)->sent[sight->to] -
 			   packet->seq) < 0)

@@ -148,7 +148,7 @@ static void dense_draw(struct differ *differ, const struct switch_job *job,
 	} else if (wire_op_of(packet->flags) == WIRE_TAKE && !one_in(differ, 5)) {
 		packet->lanes = packet->lanes ? 0 : lanes_draw(differ, job);
 	}
-	packet->flags |= sticky_draw(differ);
+	packet->flags |= sticky_draw(differ) | (one_in(differ, 3) ? WIRE_BARE : 0);
 	if (packet->type == WIRE_PROBE || wire_round_of(packet->flags) == WIRE_EXPONENT)
 		packet->lanes = 0;
 }

@@ -117,7 +117,8 @@ def fault_of(header, length):
         return LANES
     if length != packet.HEADER.size + 4 * lanes:
         return LENGTH
-    return FLAGS if is_round and (flags & 3 == 3 or flags >> 2 & 7 > 3) else OK
+    is_bare = kind == packet.RESULT and flags & packet.BARE
+    return FLAGS if is_round and flags & 3 == 3 or is_bare else OK
 
 
 def one_packet(length, fault, header, again=None, fields=None):

@@ -27,6 +27,8 @@ enum {
 	SWITCH_CHILDREN_MAX = 256,
 	SWITCH_JOBS_MAX = 1024,
 	SWITCH_BITMAP_WORDS = SWITCH_CHILDREN_MAX / 64,
+	SWITCH_FLAGS_KEPT = WIRE_KIND_MASK |
+			    WIRE_STICKY_MASK, /* of a round: not the packet's own */
 };
 
 /* Which machine serves a job: this file's, or one of the two forms of switch_latency.h. */
@@ -64,15 +66,16 @@ struct switch_slot {
 	uint32_t final;      /* the copy of `phase` holds the result over all workers */
 	uint32_t reserved;
 	uint64_t bitmap[SWITCH_BITMAP_WORDS]; /* children whose UPDATE of `phase` is in the sum */
+	uint64_t bare[SWITCH_BITMAP_WORDS];   /* those of them that want no lanes back (R-SW-15) */
 	struct switch_copy copy[2];
 };
 
 /* What is to be done with a packet. For the answering verdicts *packet has become the header of the
- * answer; its lanes, if packet->lanes is not 0, are those of switch_sum(packet). */
+ * answer; its lanes, if packet->lanes is not 0, are those of its copy. */
 enum switch_verdict {
 	SWITCH_ABSORB,    /* added: nothing to send */
 	SWITCH_REPLY,     /* RESULT, HELD or NEED to the sender alone */
-	SWITCH_MULTICAST, /* RESULT to every child */
+	SWITCH_MULTICAST, /* RESULT to every child; a header will do for those in `bare` */
 	SWITCH_UP,        /* UPDATE to the parent */
 	SWITCH_HELD_UP,   /* HELD to the sender and PROBE (switch_probe_up) to the parent */
 	SWITCH_MISMATCH,  /* the sender's round is another one than its siblings'; slot untouched */
@@ -132,9 +135,12 @@ CORE_INLINE int switch_bitmap_has(const struct switch_slot *slot, uint32_t child
 	return switch_set_has(slot->bitmap, child);
 }
 
-CORE_INLINE void switch_bitmap_set(struct switch_slot *slot, uint32_t child)
+/* The packet's child is in. */
+CORE_INLINE void switch_child_in(struct switch_slot *slot, const struct wire *packet)
 {
-	switch_set_put(slot->bitmap, child);
+	switch_set_put(slot->bitmap, packet->child);
+	if (packet->flags & WIRE_BARE)
+		switch_set_put(slot->bare, packet->child);
 }
 
 CORE_INLINE int switch_bitmap_full(const struct switch_job *job, const struct switch_slot *slot)
@@ -209,6 +215,18 @@ CORE_INLINE void switch_answer(const struct switch_slot *slot, uint32_t copy, st
 	packet->tag = fields->tag;
 }
 
+/* R-SW-15: to one child, which says whether it wants lanes. */
+CORE_INLINE enum switch_verdict switch_reply(const struct switch_slot *slot, uint32_t copy,
+					     struct wire *packet)
+{
+	int is_bare = packet->flags & WIRE_BARE;
+
+	switch_answer(slot, copy, packet);
+	if (is_bare)
+		packet->lanes = 0;
+	return SWITCH_REPLY;
+}
+
 /* R-SW-12: HELD and NEED are headers; a PROBE's attempt number goes back in tag, an UPDATE made
  * no attempt. */
 CORE_INLINE enum switch_verdict switch_say(enum wire_type type, struct wire *packet)
@@ -234,6 +252,15 @@ CORE_INLINE void switch_probe_up(const struct switch_job *job, struct wire *pack
 	packet->tag = 0;
 }
 
+/* R-SW-15: can a node do without the lanes of its parent's RESULT? */
+CORE_INLINE int switch_is_bare(const struct switch_job *job, const struct switch_slot *slot)
+{
+	const struct switch_copy *copy = &slot->copy[switch_copy_of(slot->phase)];
+
+	return (wire_op_of(copy->flags) == WIRE_TAKE && copy->lanes) ||
+	       switch_set_is_full(job, slot->bare);
+}
+
 /* The partial of a complete node, as an UPDATE to its parent. */
 CORE_INLINE enum switch_verdict switch_up(const struct switch_job *job,
 					  const struct switch_slot *slot, struct wire *packet,
@@ -242,6 +269,8 @@ CORE_INLINE enum switch_verdict switch_up(const struct switch_job *job,
 	switch_answer(slot, switch_copy_of(slot->phase), packet);
 	packet->type = WIRE_UPDATE;
 	packet->flags |= resent;
+	if (switch_is_bare(job, slot))
+		packet->flags |= WIRE_BARE;
 	packet->job = job->parent_job;
 	packet->child = job->parent_child;
 	return SWITCH_UP;
@@ -274,11 +303,11 @@ CORE_INLINE enum switch_verdict switch_open(const struct switch_job *job, struct
 	slot->phase = packet->seq;
 	slot->final = 0;
 	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
-		slot->bitmap[word] = 0;
-	switch_bitmap_set(slot, packet->child);
+		slot->bitmap[word] = slot->bare[word] = 0;
+	switch_child_in(slot, packet);
 	copy->tag = packet->tag;
 	copy->lanes = packet->lanes;
-	copy->flags = packet->flags & (uint8_t)~WIRE_RESENT;
+	copy->flags = packet->flags & SWITCH_FLAGS_KEPT;
 	copy->exponent = packet->exponent;
 	copy->last = packet->child;
 	switch_assign(sum, lane, packet->lanes, end);
@@ -306,7 +335,7 @@ CORE_INLINE enum switch_verdict switch_combine(const struct switch_job *job,
 
 	if (!switch_fits(copy, packet))
 		return SWITCH_MISMATCH;
-	switch_bitmap_set(slot, packet->child);
+	switch_child_in(slot, packet);
 	copy->flags |= packet->flags & WIRE_STICKY_MASK;
 	copy->last = packet->child;
 	if (packet->exponent > copy->exponent)
@@ -332,10 +361,8 @@ CORE_INLINE enum switch_verdict switch_known(const struct switch_job *job,
 {
 	uint32_t copy = switch_copy_of(packet->seq);
 
-	if (slot->final) {
-		switch_answer(slot, copy, packet);
-		return SWITCH_REPLY;
-	}
+	if (slot->final)
+		return switch_reply(slot, copy, packet);
 	switch_say(WIRE_HELD, packet);
 	if (job->has_parent && switch_bitmap_full(job, slot) &&
 	    slot->copy[copy].last == packet->child)
@@ -350,8 +377,10 @@ CORE_INLINE void switch_slot_reset(const struct switch_job *job, struct switch_s
 	slot->generation = generation;
 	slot->phase = 0;
 	slot->final = 1;
-	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
+	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++) {
 		slot->bitmap[word] = job->full[word];
+		slot->bare[word] = 0;
+	}
 	for (uint32_t copy = 0; copy < 2; copy++) {
 		slot->copy[copy].tag = 0;
 		slot->copy[copy].lanes = 0;
@@ -395,10 +424,8 @@ CORE_INLINE enum switch_verdict switch_step(const struct switch_job *job, struct
 			return switch_say(WIRE_NEED, packet);
 		return switch_combine(job, slot, copy_sum, packet, lane, end);
 	}
-	if (ahead == -1) { /* R-SW-4: the shadow is always final */
-		switch_answer(slot, switch_copy_of(packet->seq), packet);
-		return SWITCH_REPLY;
-	}
+	if (ahead == -1) /* R-SW-4: the shadow is always final */
+		return switch_reply(slot, switch_copy_of(packet->seq), packet);
 	/* R-SW-13 */
 	return ahead > 0 ? SWITCH_DROP_ALARM : SWITCH_DROP_STALE;
 }
@@ -443,8 +470,10 @@ CORE_INLINE enum switch_verdict switch_from_parent(const struct switch_job *job,
 	if (packet->type == WIRE_NEED)
 		return switch_up(job, slot, packet, WIRE_RESENT);
 	fields->tag = packet->tag;
-	fields->lanes = packet->lanes;
-	fields->flags = packet->flags & (uint8_t)~WIRE_RESENT;
+	fields->flags = packet->flags & SWITCH_FLAGS_KEPT;
+	if (packet->lanes ||
+	    wire_op_of(packet->flags) != WIRE_TAKE) /* else: it has them, or nobody */
+		fields->lanes = packet->lanes;
 	fields->exponent = packet->exponent;
 	if (packet->child != job->parent_child)
 		fields->last = WIRE_CHILD_OTHER;

@@ -22,7 +22,7 @@ struct model_copy {
 struct model_slot {
 	uint32_t generation, phase;
 	bool final;
-	bool in[SWITCH_CHILDREN_MAX];
+	bool in[SWITCH_CHILDREN_MAX], bare[SWITCH_CHILDREN_MAX];
 	struct model_copy copy[2];
 };
 
@@ -47,12 +47,22 @@ static inline bool model_everybody(const struct switch_job *job, const struct mo
 	return true;
 }
 
+static inline bool model_nobody_wants(const struct switch_job *job, const struct model_slot *slot)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < job->children; i++)
+		count += slot->bare[i];
+	return count == job->children;
+}
+
 static inline void model_slot_new(const struct switch_job *job, struct model_slot *slot,
 				  uint32_t generation)
 {
 	slot->generation = generation;
 	slot->phase = 0;
 	slot->final = true;
+	memset(slot->bare, 0, sizeof(slot->bare));
 	for (uint32_t i = 0; i < SWITCH_CHILDREN_MAX; i++)
 		slot->in[i] = i < job->children;
 	for (uint32_t v = 0; v < 2; v++) { /* what the sums hold does not matter: no lanes */
@@ -95,6 +105,11 @@ static inline struct wire *model_tell(struct model_out *out, enum to to,
 	wire->flags = (uint8_t)copy->flags;
 	wire->exponent = (uint16_t)copy->exponent;
 	wire->lanes = (uint16_t)copy->lanes;
+	if (to == TO_SENDER && packet->flags / 16 % 2)
+		wire->lanes = 0;
+	if (to == TO_PARENT &&
+	    (model_nobody_wants(job, slot) || (copy->flags / 4 % 4 == 3 && copy->lanes)))
+		wire->flags += 16;
 	wire->job = to == TO_PARENT ? job->parent_job : job->index;
 	wire->child = to == TO_PARENT ? job->parent_child : (uint16_t)copy->last;
 	memcpy(out->sent[out->count - 1].lane, copy->sum, sizeof(copy->sum));
@@ -103,9 +118,9 @@ static inline struct wire *model_tell(struct model_out *out, enum to to,
 
 static inline bool model_same_round(const struct model_copy *copy, const struct wire *packet)
 {
-	bool is_take = (packet->flags >> 2 & 7) == 3;
+	bool is_take = (packet->flags >> 2 & 3) == 3;
 
-	if (copy->tag != packet->tag || copy->flags % 32 != packet->flags % 32u)
+	if (copy->tag != packet->tag || copy->flags % 16 != packet->flags % 16u)
 		return false;
 	return is_take ? copy->lanes == 0 || packet->lanes == 0 : copy->lanes == packet->lanes;
 }
@@ -113,7 +128,7 @@ static inline bool model_same_round(const struct model_copy *copy, const struct 
 static inline void model_add(struct model_copy *copy, const struct wire *packet,
 			     const uint32_t *lane)
 {
-	uint32_t operation = packet->flags >> 2 & 7;
+	uint32_t operation = packet->flags >> 2 & 3;
 
 	copy->flags |= packet->flags & 0x60;
 	copy->last = packet->child;
@@ -141,10 +156,12 @@ static inline void model_first(struct model_slot *slot, const struct wire *packe
 	slot->phase = packet->seq;
 	slot->final = false;
 	memset(slot->in, 0, sizeof(slot->in));
+	memset(slot->bare, 0, sizeof(slot->bare));
 	slot->in[packet->child] = true;
+	slot->bare[packet->child] = packet->flags & 0x10;
 	copy->tag = packet->tag;
 	copy->lanes = packet->lanes;
-	copy->flags = packet->flags % 128u;
+	copy->flags = packet->flags & 0x6f;
 	copy->exponent = packet->exponent;
 	copy->last = packet->child;
 	memcpy(copy->sum, lane, packet->lanes * sizeof(*lane));
@@ -222,6 +239,7 @@ static inline bool model_take(const struct switch_job *job, struct model_slot *s
 		return false;
 	}
 	slot->in[packet->child] = true;
+	slot->bare[packet->child] = packet->flags & 0x10;
 	model_add(&slot->copy[packet->seq % 2], packet, lane);
 	return true;
 }
@@ -294,8 +312,9 @@ static inline void model_from_parent(const struct switch_job *job, struct model_
 		return;
 	}
 	copy->tag = packet->tag;
-	copy->lanes = packet->lanes;
-	copy->flags = packet->flags % 128u;
+	if (packet->lanes || packet->flags / 4 % 4 != 3)
+		copy->lanes = packet->lanes;
+	copy->flags = packet->flags & 0x6f;
 	copy->exponent = packet->exponent;
 	if (packet->child != job->parent_child)
 		copy->last = 0xffff;

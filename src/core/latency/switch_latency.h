@@ -57,7 +57,7 @@ CORE_INLINE enum switch_verdict switch_latency_admit(const struct switch_job *jo
 {
 	int is_ack = packet->type == WIRE_ACK && job->mode == SWITCH_LATENCY_ACKNOWLEDGED;
 	int is_update = packet->type == WIRE_UPDATE &&
-			(packet->flags & WIRE_KIND_MASK) == SWITCH_LATENCY_KIND;
+			(packet->flags & (WIRE_KIND_MASK | WIRE_BARE)) == SWITCH_LATENCY_KIND;
 
 	if (!is_ack && !is_update)
 		return SWITCH_DROP_TYPE;

@@ -112,7 +112,7 @@ static void accept_result(struct worker_latency *worker, const struct wire *pack
 	struct worker_latency_op_state *state = op_at(worker, slot->k);
 
 	if (packet->lanes != slot->lanes || packet->tag != slot->tag ||
-	    (packet->flags & WIRE_KIND_MASK) != SWITCH_LATENCY_KIND) {
+	    (packet->flags & (WIRE_KIND_MASK | WIRE_BARE)) != SWITCH_LATENCY_KIND) {
 		actions->is_protocol_error = true;
 		return;
 	}

@@ -40,15 +40,16 @@ enum wire_type {
 	WIRE_TYPE_END
 };
 
-/* R-WIRE-5: in bits 0-1 of the flags, and in bits 2-4. */
+/* R-WIRE-5: in bits 0-1 of the flags, and in bits 2-3. */
 enum wire_round { WIRE_DATA = 0, WIRE_EXPONENT = 1, WIRE_DETAIL = 2 };
 enum wire_op { WIRE_ADD = 0, WIRE_ADD_NOCARRY = 1, WIRE_MAX = 2, WIRE_TAKE = 3, WIRE_OP_END };
 
 enum {
 	WIRE_ROUND_MASK = 0x03,
 	WIRE_OP_SHIFT = 2,
-	WIRE_OP_MASK = 0x1c,
-	WIRE_KIND_MASK = 0x1f, /* bits 0-4: must be equal in all UPDATEs of a round */
+	WIRE_OP_MASK = 0x0c,
+	WIRE_KIND_MASK = 0x0f, /* bits 0-3: must be equal in all UPDATEs of a round */
+	WIRE_BARE = 0x10,      /* UPDATE, PROBE: a RESULT without lanes is enough for this child */
 	WIRE_NONFINITE = 0x20, /* sticky: a lane stands for an Inf or NaN */
 	WIRE_RANGE = 0x40,     /* sticky: the int32 sum may have wrapped */
 	WIRE_STICKY_MASK = 0x60,
@@ -158,7 +159,7 @@ enum wire_fault {
 	WIRE_FAULT_TYPE,    /* no such type, or not one that this side takes */
 	WIRE_FAULT_LANES,   /* not a multiple of 4, or more or fewer than this type may carry */
 	WIRE_FAULT_LENGTH,  /* bytes and lanes disagree */
-	WIRE_FAULT_FLAGS,   /* no such round or lane operation */
+	WIRE_FAULT_FLAGS,   /* no such round, or BARE where it means nothing */
 	WIRE_FAULT_COUNT
 };
 
@@ -201,8 +202,9 @@ CORE_INLINE enum wire_fault wire_check(const uint8_t *at, uint32_t bytes, struct
 	if (bytes != wire_bytes(packet->lanes))
 		return WIRE_FAULT_LENGTH;
 	if ((packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT) &&
-	    (wire_round_of(packet->flags) > WIRE_DETAIL ||
-	     wire_op_of(packet->flags) >= WIRE_OP_END))
+	    wire_round_of(packet->flags) > WIRE_DETAIL)
+		return WIRE_FAULT_FLAGS;
+	if (packet->type == WIRE_RESULT && packet->flags & WIRE_BARE)
 		return WIRE_FAULT_FLAGS;
 	return WIRE_OK;
 }
