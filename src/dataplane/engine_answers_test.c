@@ -31,6 +31,52 @@ static void engine__last_childs_packet_sends_the_sum_to_all(void **state)
 	assert_int_equal(engine_stats(engine)->verdict[SWITCH_MULTICAST], 1);
 }
 
+/* R-SW-15 */
+static void engine__child_that_wants_no_lanes_gets_none(void **state)
+{
+	(void)state;
+	for (uint32_t bare = 0; bare < 4; bare++) { /* bit c: child c */
+		for (uint32_t child = 0; child < 2; child++) {
+			struct wire packet = update_of((uint16_t)child, 5, 1 + bare);
+
+			packet.flags |= bare >> child & 1 ? WIRE_BARE : 0;
+			give(child, &packet);
+		}
+		poll_once();
+		assert_int_equal(fake.answers_count, 2);
+		for (uint32_t i = 0; i < 2; i++) { /* lanes go first */
+			uint32_t child = bare == 1 ? !i : i;
+
+			assert_answer(i, child, WIRE_RESULT, 5, 1 + bare);
+			assert_int_equal(fake.answers[i].wire.lanes, bare >> child & 1 ? 0 : LANES);
+			assert_int_equal(fake.answers[i].wire.child, 1);
+			if (!(bare >> child & 1))
+				assert_sum_of_children(i, 2);
+		}
+	}
+}
+
+/* Chunks of two children's parts in turn: each child's lanes are in one frame, and its headers in another. */
+static void engine__bare_answers_share_frames(void **state)
+{
+	(void)state;
+	for (uint32_t child = 0; child < 2; child++) {
+		for (uint32_t slot = 0; slot < 16; slot++) {
+			struct wire packet = update_of((uint16_t)child, (uint16_t)slot, 1);
+
+			packet.flags |= WIRE_TAKE << WIRE_OP_SHIFT;
+			if (slot % 2 == child)
+				packet.flags |= WIRE_BARE;
+			else
+				packet.lanes = 0;
+			give(child, &packet);
+		}
+	}
+	poll_once();
+	assert_int_equal(fake.answers_count, 32);
+	assert_int_equal(fake.frames, 4);
+}
+
 static void engine__run_of_packets_is_answered_by_one_frame_per_child(void **state)
 {
 	(void)state;
@@ -459,6 +505,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ENGINE_TEST(engine__last_childs_packet_sends_the_sum_to_all, setup),
+		ENGINE_TEST(engine__child_that_wants_no_lanes_gets_none, setup),
+		ENGINE_TEST(engine__bare_answers_share_frames, setup),
 		ENGINE_TEST(engine__run_of_packets_is_answered_by_one_frame_per_child, setup),
 		ENGINE_TEST(engine__answers_to_one_child_share_a_frame, setup),
 		ENGINE_TEST(engine__copies_of_finished_rounds_are_answered_to_their_sender_alone,

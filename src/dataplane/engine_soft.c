@@ -105,15 +105,16 @@ static void frame_put(struct engine_soft *engine, uint32_t *count, const struct 
 
 static void out_send(struct engine_soft *engine, uint32_t *count, const struct out *out)
 {
-	const struct job *job = out->job;
+	const struct way *way = &out->way;
+	const struct job *job = way->job;
 
-	if (out->to == TO_PARENT) {
+	if (way->to == TO_PARENT) {
 		frame_put(engine, count, out, &job->parent);
-	} else if (out->to != TO_ALL) {
-		frame_put(engine, count, out, &job->children[out->to].at.address);
+	} else if (way->to != TO_ALL) {
+		frame_put(engine, count, out, &job->children[way->to].at.address);
 	} else {
 		for (uint32_t child = 0; child < job->program.children; child++)
-			if (job->children[child].at.is_bound)
+			if (job->children[child].at.is_bound && !switch_set_has(way->skip, child))
 				frame_put(engine, count, out, &job->children[child].at.address);
 	}
 }
@@ -134,22 +135,22 @@ static void outs_flush(struct engine_soft *engine)
 	engine->outs_count = 0;
 }
 
-static bool out_fits(const struct out *out, const struct job *job, uint32_t to,
-		     uint32_t packet_bytes)
+static bool out_fits(const struct out *out, const struct way *way, uint32_t packet_bytes)
 {
-	return out->to == to && out->packet_bytes == packet_bytes && out->job == job;
+	return out->way.to == way->to && out->packet_bytes == packet_bytes &&
+	       out->way.job == way->job && !memcmp(out->way.skip, way->skip, sizeof(way->skip));
 }
 
-/* The frame that collects packets of this size to this destination. */
-static struct out *out_find(struct engine_soft *engine, const struct job *job, uint32_t to,
+/* The frame that collects packets of this size that go this way. */
+static struct out *out_find(struct engine_soft *engine, const struct way *way,
 			    uint32_t packet_bytes)
 {
 	struct out *out;
 
-	if (engine->outs_count && out_fits(&engine->outs[engine->out_last], job, to, packet_bytes))
+	if (engine->outs_count && out_fits(&engine->outs[engine->out_last], way, packet_bytes))
 		return &engine->outs[engine->out_last];
 	for (uint32_t i = 0; i < engine->outs_count; i++) {
-		if (out_fits(&engine->outs[i], job, to, packet_bytes)) {
+		if (out_fits(&engine->outs[i], way, packet_bytes)) {
 			engine->out_last = i;
 			return &engine->outs[i];
 		}
@@ -158,8 +159,7 @@ static struct out *out_find(struct engine_soft *engine, const struct job *job, u
 		outs_flush(engine);
 	engine->out_last = engine->outs_count++;
 	out = &engine->outs[engine->out_last];
-	out->job = job;
-	out->to = to;
+	out->way = *way;
 	out->packet_bytes = packet_bytes;
 	out->count = 0;
 	out->data = engine->out_bytes + (size_t)engine->out_last * ENGINE_OUT_BYTES;
@@ -172,11 +172,11 @@ static int32_t *sums_of(const struct job *job, uint32_t slot)
 }
 
 /* Queues the header *packet, with the lanes of its slot's copy if it has any. */
-static void answer(struct engine_soft *engine, const struct job *job, uint32_t to,
-		   const struct wire *packet)
+static void send_way(struct engine_soft *engine, const struct way *way, const struct wire *packet)
 {
+	const struct job *job = way->job;
 	uint32_t bytes = wire_bytes(packet->lanes);
-	struct out *out = out_find(engine, job, to, bytes);
+	struct out *out = out_find(engine, way, bytes);
 	uint8_t *at = out->data + (size_t)out->count * bytes;
 
 	wire_put(at, packet);
@@ -192,6 +192,34 @@ static void answer(struct engine_soft *engine, const struct job *job, uint32_t t
 		outs_flush(engine);
 }
 
+static void answer(struct engine_soft *engine, const struct job *job, uint32_t to,
+		   const struct wire *packet)
+{
+	struct way way = { .job = job, .to = to };
+
+	send_way(engine, &way, packet);
+}
+
+/* R-SW-15: lanes to those who want them, and a header to the others. */
+static void answer_all(struct engine_soft *engine, const struct job *job, struct wire *packet)
+{
+	static const uint64_t none[SWITCH_BITMAP_WORDS];
+	const uint64_t *bare = job->slots ? job->slots[packet->slot].bare : none;
+	struct way way = { .job = job, .to = TO_ALL };
+	uint64_t any = 0;
+
+	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
+		any |= way.skip[word] = bare[word];
+	if (!switch_set_is_full(&job->program, bare))
+		send_way(engine, &way, packet);
+	if (!any)
+		return;
+	packet->lanes = 0;
+	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
+		way.skip[word] = ~bare[word];
+	send_way(engine, &way, packet);
+}
+
 /* ---- packets ---- */
 
 /* Carries out a verdict; `child` is who sent the packet (0 for one from the parent, which gets neither
@@ -205,7 +233,7 @@ static void settle(struct engine_soft *engine, struct job *job, uint16_t child,
 		answer(engine, job, child, packet);
 		break;
 	case SWITCH_MULTICAST:
-		answer(engine, job, TO_ALL, packet);
+		answer_all(engine, job, packet);
 		break;
 	case SWITCH_UP:
 		answer(engine, job, TO_PARENT, packet);

@@ -47,10 +47,15 @@ struct job {
 /* To whom an answer goes, where it is no child's index. */
 enum { TO_ALL = SWITCH_CHILDREN_MAX, TO_PARENT };
 
-/* Answers of one size to one destination. */
-struct out {
+struct way {
 	const struct job *job;
 	uint32_t to;
+	uint64_t skip[SWITCH_BITMAP_WORDS]; /* TO_ALL: but for these children */
+};
+
+/* Answers of one size that go one way. */
+struct out {
+	struct way way;
 	uint32_t packet_bytes;
 	uint32_t count;
 	uint8_t *data;
