@@ -236,10 +236,17 @@ static void serve_one(struct net *net, struct packet *packet)
 	memcpy(lane,
 	       net->sums[wire.slot][net->job.mode == SWITCH_DENSE && switch_copy_of(wire.seq)],
 	       wire.lanes * sizeof(*lane));
-	wire_put(packet->data, &wire);
-	for (uint32_t i = 0; i < net->workers; i++)
-		if (verdict == SWITCH_MULTICAST || i == child)
-			queue_put(net, i, packet->data, wire_bytes(wire.lanes));
+	for (uint32_t i = 0; i < net->workers; i++) {
+		struct wire answer = wire;
+
+		if (verdict == SWITCH_REPLY && i != child)
+			continue;
+		if (verdict == SWITCH_MULTICAST && net->job.mode == SWITCH_DENSE &&
+		    switch_set_has(net->slots[wire.slot].bare, i))
+			answer.lanes = 0;
+		wire_put(packet->data, &answer);
+		queue_put(net, i, packet->data, wire_bytes(answer.lanes));
+	}
 }
 
 /* A job with S slots; `window` 0: dense mode, else P. */

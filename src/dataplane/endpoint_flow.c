@@ -134,6 +134,13 @@ static void build(struct endpoint *endpoint, uint32_t shard, const struct worker
 	endpoint->stats.detail_rounds += wire_round_of(header.flags) == WIRE_DETAIL;
 }
 
+/* R-WK-14: of a RESULT without lanes, those that this worker has sent itself. */
+static const int32_t *own_lanes(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
+{
+	return (const int32_t *)(const void *)(endpoint_buffer(endpoint, shard, slot) +
+					       WIRE_HEADER_BYTES);
+}
+
 static void store(struct endpoint *endpoint, const struct worker_actions *actions,
 		  const int32_t *lane)
 {
@@ -192,7 +199,8 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 		queue_push(endpoint, shard, &state->rounds, actions.slot);
 	}
 	if (actions.store)
-		store(endpoint, &actions, lane);
+		store(endpoint, &actions,
+		      actions.is_bare ? own_lanes(endpoint, shard, actions.slot) : lane);
 	if (actions.is_op_done)
 		endpoint_op_finish(endpoint, actions.stored.cookie);
 	if (actions.is_protocol_error)

@@ -223,8 +223,8 @@ static bool is_answer(const uint8_t *at, uint32_t bytes, uint32_t shard, struct 
 		return false;
 	slot = slot_of(shard, packet->slot);
 	return slot->state == WORKER_OUTSTANDING && slot->seq == packet->seq &&
-	       slot->lanes == packet->lanes && slot->tag == packet->tag &&
-	       slot->flags == packet->flags % 32 &&
+	       (slot->lanes == packet->lanes || (slot->is_bare && !packet->lanes)) &&
+	       slot->tag == packet->tag && slot->flags == packet->flags % 16 &&
 	       !(packet->flags % 4 == WIRE_EXPONENT && packet->exponent == WIRE_EXPONENT_UNKNOWN);
 }
 
@@ -282,7 +282,7 @@ static void values_check(const struct place *place, const struct wire *packet, c
 	const struct lanes *lanes = &test.lanes[place->op];
 
 	if (lanes->type != LANES_INT32 || lanes->lane_op != WIRE_ADD ||
-	    packet->flags & WIRE_STICKY_MASK || packet->flags % 4 != WIRE_DATA)
+	    packet->flags & WIRE_STICKY_MASK || packet->flags % 4 != WIRE_DATA || !packet->lanes)
 		return;
 	for (uint32_t i = 0; i < place->elements; i++) {
 		int32_t lane, is;

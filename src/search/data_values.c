@@ -100,6 +100,14 @@ static const uint64_t *op_ends(const struct data_config *config, uint32_t op)
 	return part ? ends[op] : NULL;
 }
 
+static bool wants_none(const void *caller, uint64_t first, uint32_t elements)
+{
+	(void)caller;
+	(void)first;
+	(void)elements;
+	return false;
+}
+
 struct worker_op op_make(const struct data_config *config, uint32_t worker, uint32_t op)
 {
 	return (struct worker_op){ .hash = op_hash(op),
@@ -111,6 +119,7 @@ struct worker_op op_make(const struct data_config *config, uint32_t worker, uint
 				   .ends = op_ends(config, op),
 				   .parts = config->workers,
 				   .mine = worker,
+				   .wants = config->unwanted[op] >> worker & 1 ? wants_none : NULL,
 				   .is_scaled = config->ops[op].is_scaled };
 }
 

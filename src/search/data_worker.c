@@ -78,7 +78,8 @@ static void worker_load(const struct worker_state *from, uint32_t worker, struct
 								  .scale = slot->scale,
 								  .state = slot->state,
 								  .flags = slot->flags,
-								  .is_probed = slot->is_probed };
+								  .is_probed = slot->is_probed,
+								  .is_bare = slot->is_bare };
 	}
 }
 
@@ -115,6 +116,7 @@ static void worker_save(struct scratch *scratch, struct worker_state *to)
 		save->state = slot->state;
 		save->flags = slot->flags;
 		save->is_probed = slot->is_probed; /* is_resent matters to hints only */
+		save->is_bare = slot->is_bare;
 	}
 }
 
@@ -159,15 +161,26 @@ static void worker_build(uint32_t worker, uint32_t cell, const struct worker_act
 	slot->built[slot->seq & 1] = step->made[step->made_count - 1] + 1;
 }
 
-static void worker_store(const struct worker_actions *actions, const struct packet *packet,
+/* Those of the RESULT; of one without lanes, those that the worker has sent, or none. */
+static const int32_t *lanes_stored(uint32_t worker, const struct worker_actions *actions,
+				   const struct packet *packet, const struct slot_state *was)
+{
+	if (!actions->is_bare)
+		return packet->lane;
+	if (world.config->unwanted[actions->stored.cookie] >> worker & 1)
+		return NULL;
+	return packet_at(was->built[was->seq & 1] - 1)->lane;
+}
+
+static void worker_store(const struct worker_actions *actions, const int32_t *lane,
 			 struct worker_state *to, struct step *step)
 {
 	uint32_t chunk = chunk_number(world.config, &actions->stored);
 	uint8_t before = actions->stored_round == WIRE_DETAIL ? 1 : 0;
 	uint32_t op = (uint32_t)actions->stored.cookie;
 
-	for (uint32_t i = 0; i < chunk_lanes(world.config, &actions->stored); i++)
-		if (packet->lane[i] != value_sum(world.config, chunk, actions->stored_round, i))
+	for (uint32_t i = 0; lane && i < chunk_lanes(world.config, &actions->stored); i++)
+		if (lane[i] != value_sum(world.config, chunk, actions->stored_round, i))
 			step_broken(step, "SUM: what is stored is not the sum over all workers");
 	if (to->stored[chunk] != before)
 		step_broken(step, "W1: a chunk is stored twice, or out of turn");
@@ -260,7 +273,8 @@ static void worker_act(uint32_t worker, const struct worker_event *event,
 	if (actions.build)
 		worker_build(worker, cell, &actions, state, step);
 	if (actions.store)
-		worker_store(&actions, packet, state, step);
+		worker_store(&actions, lanes_stored(worker, &actions, packet, &before.slot[cell]),
+			     state, step);
 	if (actions.probe) {
 		struct packet probe = { .wire = actions.header,
 					.edge = (uint8_t)worker,

@@ -60,6 +60,16 @@ static const struct search_row rows[] = {
 		.generations = 1, OPS({ 24, false }, { 8, true }), .part = { 12 }),
 	ROW("n=2, parts that take turns, runs of 2 on 2 shards, set", 0, .workers = 2, .pool = 2,
 		.shards = 2, .run = 2, .generations = 1, OPS({ 56, false }), .part = { 28 }),
+	/* Who wants no lanes may get a header: R-WK-14, R-SW-15. */
+	ROW("n=2, sums that one or none wants, set", 0, .workers = 2, .pool = 1, .generations = 1,
+		OPS({ 8, true }, { 11, false }, { 3, true }, { 16, false }), .part = { 0, 0, 0, 8 },
+		.unwanted = { 0x1, 0x3, 0x2, 0x1 }, .sticky = { 0x1, 0x2 }),
+	ROW("n=3, a sum that one wants, a restart, set", 0, .workers = 3, .pool = 1,
+		.generations = 2, OPS({ 8, false }), .unwanted = { 0x6 }),
+	ROW("tree 2+1, sums that one side wants, set", 0, .workers = 3,
+		.tree = { .nodes = 3, .worker = { 1, 1, 2 } }, .pool = 1, .generations = 1,
+		OPS({ 8, true }, { 24, false }), .part = { 0, 8 }, .unwanted = { 0x3, 0x4 },
+		.sticky = { 0x1 }),
 	/* More operations than a worker keeps, in both streams. */
 	ROW("n=2, more operations than are kept, express and bulk, set", 0,
 		.workers = 2, .pool = 1, .ring = 1, .generations = 1,

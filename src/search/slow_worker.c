@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 and R-MAP-3, R-MAP-5, R-MAP-6, R-MAP-8. */
+/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13, R-WK-14 and R-MAP-3, R-MAP-5, R-MAP-6, R-MAP-8. */
 #include "search/data_values.h"
 #include "search/slow.h"
 
@@ -72,6 +72,11 @@ static uint32_t owners_of(const struct chunk *chunk, uint32_t worker, bool *is_s
 	}
 	*is_silent = owners == 1 && !is_mine;
 	return owners;
+}
+
+static bool wants_none(const struct chunk *chunk, uint32_t worker)
+{
+	return world.config->unwanted[chunk->op] >> worker & 1;
 }
 
 static bool is_scaled(const struct chunk *chunk)
@@ -148,6 +153,10 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 	owners = owners_of(&chunk, event->worker, &is_silent);
 	if (round == WIRE_DATA && owners)
 		flags |= (uint32_t)(owners == 1 ? WIRE_TAKE : WIRE_ADD_NOCARRY) << WIRE_OP_SHIFT;
+	if (round != WIRE_EXPONENT && elements_of(&chunk) &&
+	    ((round == WIRE_DATA && owners == 1 && !is_silent) ||
+	     wants_none(&chunk, event->worker)))
+		flags |= 0x10;
 	if (round == WIRE_EXPONENT || is_silent)
 		lanes = 0;
 	want->build = true;
@@ -188,10 +197,12 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 	enum wire_round round = (enum wire_round)(was->flags & 3);
 	const struct wire *wire = event->wire;
 
-	if (wire->lanes != was->lanes || wire->tag != was->tag ||
-	    (wire->flags & 0x1f) != was->flags ||
+	want->is_bare = was->is_bare && !wire->lanes;
+	if ((wire->lanes != was->lanes && !want->is_bare) || wire->tag != was->tag ||
+	    (wire->flags & 0xf) != was->flags ||
 	    (round == WIRE_EXPONENT && wire->exponent == 0xffff)) {
 		want->is_protocol_error = true;
+		want->is_bare = false;
 		return;
 	}
 	want->is_accepted = true;
@@ -235,7 +246,8 @@ static const char *differs(const struct worker_actions *got, const struct worker
 	    got->build_scale != want->build_scale)
 		return "R-WK-8: a chunk is scaled by another exponent than the agreed one";
 	if (got->store != want->store || got->is_amended_later != want->is_amended_later ||
-	    got->is_op_done != want->is_op_done || got->stored_round != want->stored_round ||
+	    got->is_op_done != want->is_op_done || got->is_bare != want->is_bare ||
+	    got->stored_round != want->stored_round ||
 	    !is_same_chunk(&got->stored, &want->stored) || got->stored_scale != want->stored_scale)
 		return "R-WK-10: what is stored is not what the round was of";
 	return NULL;
@@ -258,6 +270,7 @@ const char *slow_worker(const struct worker_state *state, const struct slow_even
 	} else if (event->move == DO_PROBE) {
 		want.probe = true;
 		want.header = (struct wire){ .type = WIRE_PROBE,
+					     .flags = was->is_bare ? 0x10 : 0,
 					     .job = (uint16_t)world.parent[event->worker],
 					     .generation = GENERATION + state->life,
 					     .seq = was->seq,

@@ -17,7 +17,7 @@ enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, PARTS_MAX = 5 };
 /* clang-format off */
 static const struct record_field action_fields[] = {
 	ACTION(build), ACTION(store), ACTION(resend), ACTION(probe), ACTION(is_accepted), ACTION(is_held),
-	ACTION(is_asked), ACTION(is_op_done), ACTION(is_protocol_error), ACTION(is_amended_later),
+	ACTION(is_asked), ACTION(is_op_done), ACTION(is_protocol_error), ACTION(is_amended_later), ACTION(is_bare),
 	ACTION(slot), ACTION(chunk.cookie), ACTION(chunk.first), ACTION(chunk.elements),
 	ACTION(ahead.cookie), ACTION(ahead.first), ACTION(ahead.elements), ACTION(look),
 	ACTION(stored.cookie), ACTION(stored.first), ACTION(stored.elements), ACTION(stored_round),
@@ -37,6 +37,8 @@ static struct worker_slot slots[SHARDS * SLOTS];
 static struct worker_op_state ops[MAP_STREAMS][OPS_MAX];
 static uint64_t parts_ends[MAP_STREAMS][OPS_MAX][PARTS_MAX]; /* of the last ones that have parts */
 static uint32_t parts_drawn[MAP_STREAMS];
+static uint64_t wanted[MAP_STREAMS][OPS_MAX][2]; /* of the last ones: elements [0, 1) are wanted */
+static uint32_t wanted_drawn[MAP_STREAMS];
 
 static uint32_t draw(uint32_t below)
 {
@@ -114,6 +116,25 @@ static void draw_parts(struct worker_op *op, enum map_stream stream)
 	ends[op->parts - 1] = op->count;
 }
 
+/* R-WK-14 */
+static bool wants(const void *caller, uint64_t first, uint32_t elements)
+{
+	const uint64_t *range = caller;
+
+	return first < range[1] && first + elements > range[0];
+}
+
+static void draw_wants(struct worker_op *op, enum map_stream stream)
+{
+	uint64_t *range = wanted[stream][wanted_drawn[stream]++ % OPS_MAX];
+
+	range[0] = draw(2) ? rng_log(&rng, 1, op->count + 1) - 1 : 0;
+	range[1] = draw(2) ? rng_log(&rng, 1, op->count + 1) - 1 : op->count;
+	op->wants = wants;
+	op->caller = range;
+	record_also(" ; %llu %llu", (unsigned long long)range[0], (unsigned long long)range[1]);
+}
+
 static void record_parts(const struct worker_op *op)
 {
 	record_also(" ; %u", op->mine);
@@ -143,6 +164,10 @@ static struct worker_op drawn_op(const char *what, enum map_stream stream, uint6
 	       (unsigned long long)op.count, (unsigned long long)cookie, op.lane_op, op.is_scaled,
 	       op.shape.elements, op.shape.lanes);
 	record_parts(&op);
+	if (draw(4))
+		record_also(" ;");
+	else
+		draw_wants(&op, stream);
 	return op;
 }
 
@@ -230,7 +255,7 @@ static void packet(uint32_t shard)
 
 	if (wire.type == WIRE_RESULT) {
 		wire.flags = (uint8_t)(slot->flags | (draw(6) ? 0 : draw(8) * 0x20u));
-		wire.lanes = slot->lanes;
+		wire.lanes = draw(slot->is_bare ? 2 : 12) ? slot->lanes : 0;
 		wire.tag = slot->tag;
 		wire.exponent = drawn_exponent();
 	} else if (wire.type == WIRE_NEED && draw(2)) {

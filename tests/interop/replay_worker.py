@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
+"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13, R-WK-14, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
 import functools
 
 import packet as wire
@@ -10,13 +10,13 @@ EXPRESS_CHUNKS, EXPRESS_SLOTS = 64, 4  # R-MAP-2; of so few slots
 KEPT = 4  # operations of a stream
 AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
 NOCARRY, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
-ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later "
+ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later is_bare "
            "slot chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
            "stored_cookie stored_first stored_elements stored_round build_scale stored_scale").split()
 HEADER = "type flags job generation seq slot child exponent lanes tag".split()
 ALWAYS = (("R-WK-3, R-WK-6", "is_accepted is_protocol_error"), ("R-WK-4, R-WK-5", "is_held is_asked resend"),
           ("R-WK-1", "build probe"),
-          ("R-WK-10", "store is_amended_later is_op_done stored_round stored_cookie stored_first stored_elements "
+          ("R-WK-10", "store is_amended_later is_bare is_op_done stored_round stored_cookie stored_first stored_elements "
                       "stored_scale"))
 
 
@@ -24,7 +24,7 @@ class Slot:
     kind = tag = lanes = scale = 0
     governing = wire.UNKNOWN
     op = None
-    is_waiting = is_probed = is_resent = False
+    is_waiting = is_probed = is_resent = is_bare = False
 
     def __init__(self, seq):
         self.seq = seq
@@ -40,14 +40,15 @@ def turn(index, chunks, parts, run):
     count, (group, rest) = chunks // run, divmod(index, run)
     if group >= count:
         return index
-    turns, part = divmod(group, parts)
+    turn, part = divmod(group, parts)
     before = sum(count // parts + (p < count % parts) for p in range(part))
-    return (before + turns) * run + rest
+    return (before + turn) * run + rest
 
 
 class Operation:
-    def __init__(self, stream, lanes, numbers, parts):
+    def __init__(self, stream, lanes, numbers, parts, wanted):
         self.mine, *self.ends = parts
+        self.wanted = wanted  # elements [0, 1), or all
         self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, *shape = numbers
         self.first, self.done, self.shape, self.run = stream.chunks, 0, shape, stream.run
         self.full = full_of(lanes, *shape)
@@ -69,6 +70,14 @@ class Operation:
         if self.ends[owner] < first + elements:
             return NOCARRY, True
         return TAKE, owner == self.mine
+
+    def is_bare(self, kind, first, elements):
+        """R-WK-14: has this worker the lanes of a chunk, or does it want none of its elements?"""
+        if kind == wire.EXPONENT or not elements:
+            return False
+        if kind == wire.DATA and self.ends and self.way_of(first, elements) == (TAKE, True):
+            return True
+        return bool(self.wanted) and (first >= self.wanted[1] or first + elements <= self.wanted[0])
 
     def lanes_of(self, elements):
         together, lanes = self.shape
@@ -116,21 +125,21 @@ class Worker:
 
     def late(self, which, *numbers):
         """An operation is under way, and all before it is complete."""
-        *numbers, parts, (first, before, k) = numbers
+        *numbers, parts, wanted, (first, before, k) = numbers
         self.streams[which].chunks = first
-        self.take(which, numbers, parts)
+        self.take(which, numbers, parts, wanted)
         self.streams[which].ops[0].done = before
         for shard in self.shards:
             shard.next[which] = k
 
-    def take(self, which, numbers, parts):
+    def take(self, which, numbers, parts, wanted):
         stream = self.streams[which]
-        stream.ops.append(Operation(stream, self.lanes, numbers, parts))
+        stream.ops.append(Operation(stream, self.lanes, numbers, parts, wanted))
         stream.chunks += stream.ops[-1].chunks
 
     def submit(self, which, *numbers):
-        *numbers, parts, actions, header, look = numbers
-        self.take(which, numbers, parts)
+        *numbers, parts, wanted, actions, header, look = numbers
+        self.take(which, numbers, parts, wanted)
         self.compare({}, actions, header, look)
 
     def start(self, at, which, *found):
@@ -166,8 +175,9 @@ class Worker:
         slot.kind = kind | lane_op << 2
         slot.lanes = 0 if kind == wire.EXPONENT else op.lanes_of(told[2])
         slot.tag = wire.tag_of(op.hash, slot.chunk - op.first)
+        slot.is_bare = op.is_bare(kind, *told[1:])
         want.update(build=True, build_scale=slot.scale, header={
-            "type": wire.UPDATE, "flags": slot.kind, "lanes": slot.lanes * has_lanes, "tag": slot.tag,
+            "type": wire.UPDATE, "flags": slot.kind | wire.BARE * slot.is_bare, "lanes": slot.lanes * has_lanes, "tag": slot.tag,
             **self.addressed(shard, slot, index)})
 
     @staticmethod
@@ -195,7 +205,8 @@ class Worker:
 
     def result(self, at, slot, packet, want):
         kind, op = slot.kind & 3, slot.op
-        if ((packet["lanes"], packet["tag"], packet["flags"] & wire.IDENTITY) != (slot.lanes, slot.tag, slot.kind) or
+        lanes = 0 if slot.is_bare and not packet["lanes"] else slot.lanes
+        if ((packet["lanes"], packet["tag"], packet["flags"] & wire.IDENTITY) != (lanes, slot.tag, slot.kind) or
                 (kind == wire.EXPONENT and packet["exponent"] == wire.UNKNOWN)):
             want["is_protocol_error"] = True  # R-WK-6
             return
@@ -204,7 +215,7 @@ class Worker:
         if kind == wire.EXPONENT:
             self.build(at, packet["slot"], wire.DATA, want)
             return
-        want.update(store=True, stored_round=kind, stored_scale=slot.scale)
+        want.update(store=True, stored_round=kind, stored_scale=slot.scale, is_bare=lanes != slot.lanes)
         want["stored_cookie"], want["stored_first"], want["stored_elements"] = op.told(slot.chunk)
         if kind == wire.DATA and slot.kind >> 2 < MAX and packet["flags"] & wire.STICKY:  # R-WK-10
             want["is_amended_later"] = True
@@ -222,7 +233,7 @@ class Worker:
         expect("R-WK-5: a slot waits", slot.is_waiting, True)
         slot.is_probed = True
         self.compare({"probe": True, "slot": index, "header": {
-            "type": wire.PROBE, "tag": attempt, **self.addressed(shard, slot, index)}}, *found)
+            "type": wire.PROBE, "flags": wire.BARE * slot.is_bare, "tag": attempt, **self.addressed(shard, slot, index)}}, *found)
 
     # -- what it did --
 

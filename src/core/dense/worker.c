@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - see worker.h. Rules R-WK-1 to R-WK-13 of docs/protocol.md. */
+/* worker.c - see worker.h. Rules R-WK-1 to R-WK-14 of docs/protocol.md. */
 #include "core/dense/worker.h"
 
 static struct worker_slot *slot_at(const struct worker *worker, uint32_t shard, uint32_t slot)
@@ -167,6 +167,16 @@ static enum wire_op lane_op_of(const struct worker_op *op, const struct worker_c
 	return part < op->parts ? WIRE_TAKE : WIRE_ADD_NOCARRY;
 }
 
+/* R-WK-14: can this worker do without the lanes of the RESULT? Of a part it may have them itself. */
+static bool is_bare(const struct worker_op *op, const struct worker_chunk *chunk,
+		    enum wire_op lane_op, bool is_silent)
+{
+	if (!chunk->elements)
+		return false;
+	return (op->ends && lane_op == WIRE_TAKE && !is_silent) ||
+	       (op->wants && !op->wants(op->caller, chunk->first, chunk->elements));
+}
+
 /* R-WK-1: the slot's next round, composed once; R-WIRE-9: with the next seq, whatever operation it is of. */
 static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wire_round round,
 		  struct worker_actions *actions)
@@ -197,8 +207,10 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 	slot->tag = map_tag(state->op.hash, chunk - state->first);
 	lanes = round == WIRE_EXPONENT ? 0 : map_lanes(state->op.shape, actions->chunk.elements);
 	slot->lanes = (uint16_t)((lanes + step - 1) / step * step);
+	slot->is_bare = round != WIRE_EXPONENT &&
+			is_bare(&state->op, &actions->chunk, (enum wire_op)lane_op, is_silent);
 	actions->header = (struct wire){ .type = WIRE_UPDATE,
-					 .flags = slot->flags,
+					 .flags = slot->flags | (slot->is_bare ? WIRE_BARE : 0),
 					 .job = worker->shards[shard].job,
 					 .generation = worker->shards[shard].generation,
 					 .seq = slot->seq,
@@ -259,8 +271,9 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	enum wire_round round = (enum wire_round)wire_round_of(slot->flags);
 	uint32_t lane_op = wire_op_of(slot->flags);
 	bool is_sum = lane_op == WIRE_ADD || lane_op == WIRE_ADD_NOCARRY;
+	bool is_short = packet->lanes != slot->lanes && (packet->lanes || !slot->is_bare);
 
-	if (packet->lanes != slot->lanes || packet->tag != slot->tag ||
+	if (is_short || packet->tag != slot->tag ||
 	    (packet->flags & WIRE_KIND_MASK) != slot->flags ||
 	    (round == WIRE_EXPONENT && packet->exponent == WIRE_EXPONENT_UNKNOWN)) {
 		actions->is_protocol_error = true;
@@ -276,6 +289,7 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	actions->store = true;
 	actions->stored_round = round;
 	actions->stored_scale = slot->scale;
+	actions->is_bare = packet->lanes != slot->lanes;
 	actions->stored = chunk_of(worker, state, map_chunk(&worker->map, stream, shard, slot->k));
 	if (round == WIRE_DATA && is_sum && packet->flags & WIRE_STICKY_MASK) { /* R-WK-10 */
 		actions->is_amended_later = true;
@@ -332,6 +346,7 @@ static void probe(struct worker *worker, uint32_t shard, uint32_t index, uint32_
 	actions->probe = true;
 	actions->slot = index;
 	actions->header = (struct wire){ .type = WIRE_PROBE,
+					 .flags = slot->is_bare ? WIRE_BARE : 0,
 					 .job = worker->shards[shard].job,
 					 .generation = worker->shards[shard].generation,
 					 .seq = slot->seq,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker.h - a worker's state machine: WHAT may be sent, never when. worker_step(event) fills in
- * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-13.
+ * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-14.
  *
  * A chunk keeps its slot through [EXPONENT] DATA [DETAIL], with consecutive seqs. All workers choose the
  * same round for the same seq, because the choice depends on the type of the chunk and on the last
@@ -27,6 +27,9 @@ struct worker_op {
 	 * This worker has part `mine`; none: `mine` is `parts`. It is unscaled, and lane_op is TAKE. */
 	const uint64_t *ends;
 	uint32_t parts, mine;
+	/* R-WK-14: does the caller want any of these elements? NULL: it wants all. Lent as `ends` is. */
+	bool (*wants)(const void *caller, uint64_t first, uint32_t elements);
+	const void *caller;
 };
 
 /* An operation on its way; memory lent by the caller, kept by the worker. */
@@ -52,6 +55,7 @@ struct worker_slot {
 	uint8_t flags;      /* bits 0-4, as sent */
 	uint8_t is_probed;  /* a PROBE went out since the last copy of the UPDATE */
 	uint8_t is_resent;  /* more than one copy went out */
+	uint8_t is_bare;    /* the RESULT may have no lanes */
 };
 
 struct worker_shard {
@@ -116,7 +120,8 @@ enum worker_ahead {
  *           these bytes never change, but for WIRE_RESENT.
  *   store   the RESULT's lanes belong to `stored`: `stored_round` DATA writes the destination (scaled by
  *           `stored_scale`; raw, neither divided nor saturated, if `is_amended_later`), DETAIL amends it.
- *           build comes first: the source may be the destination.
+ *           build comes first: the source may be the destination. If `is_bare` the RESULT has no lanes: those
+ *           of a TAKE round are in the slot's buffer, as this worker has sent them; else nobody wants them.
  *   resend  the slot's bytes again, with WIRE_RESENT set.
  *   probe   send `header`.
  */
@@ -127,7 +132,7 @@ struct worker_actions {
 	bool is_asked;          /* a NEED fits (whether or not a copy goes out) */
 	bool is_op_done;        /* the operation `stored.cookie` is complete */
 	bool is_protocol_error; /* a RESULT of another round: nothing was stored; the job is broken */
-	bool is_amended_later;
+	bool is_amended_later, is_bare;
 	uint32_t slot; /* of build, resend, probe, accepted, held, asked */
 	struct wire header;
 	struct worker_chunk chunk, ahead;

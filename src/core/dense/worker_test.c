@@ -374,6 +374,104 @@ static void worker__breaks_at_a_part_that_nobody_sent(void **state)
 	assert_false(f->actions.store);
 }
 
+/* R-WK-14 */
+static void worker__of_its_own_part_takes_a_result_without_lanes(void **state)
+{
+	static const uint64_t ends[] = { LANES, 2 * LANES };
+	struct worker_op op = { .count = 2 * LANES,
+				.shape = { 1, 1 },
+				.stream = MAP_EXPRESS,
+				.lane_op = WIRE_TAKE,
+				.ends = ends,
+				.parts = 2,
+				.mine = 1 };
+	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+	struct fixture *f = fixture_new(0);
+	struct wire update;
+
+	(void)state;
+	worker_step(&f->worker, &event, &f->actions);
+	update = start(f); /* the other's */
+	assert_false(update.flags & WIRE_BARE);
+	update.lanes = LANES;
+	deliver(f, result_of(update, 0));
+	assert_true(f->actions.store && !f->actions.is_bare);
+	update = start(f); /* its own */
+	assert_true(update.flags & WIRE_BARE);
+	probe(f, update.slot);
+	assert_int_equal(f->actions.header.flags, WIRE_BARE);
+	update.lanes = 0;
+	deliver(f, result_of(update, 0));
+	assert_true(f->actions.store && f->actions.is_bare && f->actions.is_op_done);
+}
+
+/* Elements [0, 5). */
+static bool wants_five(const void *caller, uint64_t first, uint32_t elements)
+{
+	assert_ptr_equal(caller, wants_five);
+	assert_true(elements > 0);
+	return first < 5;
+}
+
+static void worker__may_be_bare_of_what_nobody_wants(void **state)
+{
+	struct worker_op op = { .count = 2 * LANES,
+				.shape = { 1, 1 },
+				.stream = MAP_EXPRESS,
+				.is_scaled = true,
+				.wants = wants_five,
+				.caller = (const void *)(uintptr_t)wants_five };
+	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+	struct fixture *f = fixture_new(0);
+	struct wire update;
+
+	(void)state;
+	worker_step(&f->worker, &event, &f->actions);
+	for (uint32_t chunk = 0; chunk < 2; chunk++) {
+		uint32_t bare = chunk ? WIRE_BARE : 0;
+
+		update = start(f);
+		assert_int_equal(update.flags, WIRE_EXPONENT);
+		deliver(f, result_of(update, 100));
+		update = f->actions.header;
+		assert_int_equal(update.flags, WIRE_DATA | bare);
+		update.flags |= WIRE_NONFINITE;
+		update.lanes = chunk ? 0 : LANES;
+		deliver(f, result_of(update, 100));
+		assert_true(f->actions.store && f->actions.is_amended_later);
+		assert_int_equal(f->actions.is_bare, chunk);
+		update = f->actions.header;
+		assert_int_equal(update.flags, WIRE_DETAIL | bare);
+		deliver(f, result_of(update,
+				     WIRE_EXPONENT_UNKNOWN)); /* with lanes: it may have them */
+		assert_true(f->actions.store && !f->actions.is_bare);
+	}
+	assert_true(f->actions.is_op_done);
+}
+
+static void worker__breaks_at_half_a_result(void **state)
+{
+	struct worker_op op = { .count = LANES,
+				.shape = { 1, 1 },
+				.stream = MAP_EXPRESS,
+				.wants = wants_five,
+				.caller = (const void *)(uintptr_t)wants_five };
+	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+	struct fixture *f = fixture_new(0);
+	struct wire update;
+
+	(void)state;
+	op.count = 2 * LANES;
+	worker_step(&f->worker, &event, &f->actions);
+	update = start(f);
+	deliver(f, result_of(update, 0));
+	update = start(f);
+	assert_true(update.flags & WIRE_BARE);
+	update.lanes = LANES - WIRE_LANES_STEP;
+	deliver(f, result_of(update, 0));
+	assert_true(f->actions.is_protocol_error);
+}
+
 static void worker__a_hint_asks_once_in_every_round(void **state)
 {
 	struct fixture *f = fixture_new(0);
@@ -482,6 +580,9 @@ int main(void)
 		cmocka_unit_test(worker__sums_are_amended_and_nothing_else_is),
 		cmocka_unit_test(worker__sends_of_parts_what_it_has),
 		cmocka_unit_test(worker__breaks_at_a_part_that_nobody_sent),
+		cmocka_unit_test(worker__of_its_own_part_takes_a_result_without_lanes),
+		cmocka_unit_test(worker__may_be_bare_of_what_nobody_wants),
+		cmocka_unit_test(worker__breaks_at_half_a_result),
 		cmocka_unit_test(worker__a_hint_asks_once_in_every_round),
 		cmocka_unit_test(worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint),
 		cmocka_unit_test(worker__starts_strictly_in_order_and_never_skips_a_busy_slot),
