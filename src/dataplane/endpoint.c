@@ -61,9 +61,9 @@ static enum map_stream stream_of(const struct endpoint *endpoint, const struct e
 			      : (enum map_stream)op->stream;
 }
 
-static bool is_wanted(const void *op, uint64_t first, uint32_t elements)
+static enum worker_wish wish_of(const void *op, uint64_t first, uint32_t elements)
 {
-	return segments_want(op, first, elements);
+	return segments_wish(op, first, elements);
 }
 
 /* R-WK-11: what has no elements is unscaled, whatever its type. */
@@ -91,7 +91,7 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 	worker_op.mine = op->mine;
 	worker_op.is_scaled = lanes.way->exponent && op->count;
 	worker_op.cookie = op_keep(endpoint, op);
-	worker_op.wants = is_wanted;
+	worker_op.wants = wish_of;
 	worker_op.caller = &endpoint->ops[worker_op.cookie];
 	endpoint->numbers[worker_op.cookie] = lanes;
 	worker_step(&endpoint->worker, &event, &actions);

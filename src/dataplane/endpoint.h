@@ -58,6 +58,8 @@ struct endpoint_op {
 	/* LANES_COPY, R-WK-13: as in worker_op, lent. */
 	const uint64_t *ends;
 	uint32_t parts, mine;
+	/* R-WK-15: of each element, one rank alone has a destination, and there are several ranks. */
+	bool is_for_one;
 	enum lanes_type type;
 	enum lanes_op op;
 	enum lanes_form form;

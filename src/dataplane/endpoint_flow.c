@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/dense/switch.h"
 #include "dataplane/endpoint_state.h"
 #include "simd/float_state.h"
 
@@ -105,7 +106,7 @@ static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions
 	float *rest = op_of(endpoint, actions->chunk.cookie)->rest;
 	uint8_t flags;
 
-	memset(lane + filled, 0, (actions->header.lanes - filled) * sizeof(*lane));
+	memset(lane + filled, 0, (actions->lanes - filled) * sizeof(*lane));
 	if (wire_round_of(actions->header.flags) != WIRE_DATA) {
 		lanes->way->detail(lanes, lane, source, elements);
 		return 0;
@@ -125,7 +126,7 @@ static void build(struct endpoint *endpoint, uint32_t shard, const struct worker
 
 	endpoint_op_begun(endpoint, op);
 	header.exponent = (uint16_t)look(endpoint, actions);
-	if (header.lanes)
+	if (actions->lanes)
 		header.flags |=
 			fill(endpoint, actions, (int32_t *)(void *)(bytes + WIRE_HEADER_BYTES));
 	wire_put(bytes, &header);
@@ -134,11 +135,24 @@ static void build(struct endpoint *endpoint, uint32_t shard, const struct worker
 	endpoint->stats.detail_rounds += wire_round_of(header.flags) == WIRE_DETAIL;
 }
 
-/* R-WK-14: of a RESULT without lanes, those that this worker has sent itself. */
-static const int32_t *own_lanes(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
+/* R-WK-14: of a RESULT without lanes, those in the slot's buffer. R-WK-15: those that are kept there belong to it. */
+static const int32_t *stored_lanes(const struct endpoint *endpoint, uint32_t shard,
+				   const struct worker_actions *actions, const struct wire *packet,
+				   const int32_t *lane, int32_t *joined)
 {
-	return (const int32_t *)(const void *)(endpoint_buffer(endpoint, shard, slot) +
-					       WIRE_HEADER_BYTES);
+	const uint8_t *bytes = endpoint_buffer(endpoint, shard, actions->slot);
+	const int32_t *own = (const int32_t *)(const void *)(bytes + WIRE_HEADER_BYTES);
+
+	if (actions->is_bare)
+		return own;
+	if (!actions->is_joined)
+		return lane;
+	switch_assign(joined, own, packet->lanes, NULL);
+	if (actions->joined_by == WIRE_MAX)
+		switch_max(joined, lane, packet->lanes, NULL);
+	else
+		switch_add(joined, lane, packet->lanes, NULL);
+	return joined;
 }
 
 static void store(struct endpoint *endpoint, const struct worker_actions *actions,
@@ -150,7 +164,7 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 	uint32_t elements = actions->stored.elements;
 	void *at;
 
-	if (!elements || !segments_want(op, first, elements))
+	if (!elements || segments_wish(op, first, elements) == WORKER_WANTS_NONE)
 		return;
 	at = segments_write(op, first, elements, endpoint->scratch);
 	if (actions->stored_round == WIRE_DETAIL) { /* it amends what is there */
@@ -174,6 +188,7 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 	struct worker_actions actions;
 	uint64_t now_ns = endpoint->now_ns;
 	uint32_t echo = packet->flags & WIRE_HINT ? 0 : packet->tag;
+	int32_t joined[WIRE_LANES_MAX];
 
 	worker_step(&endpoint->worker, &event, &actions);
 	if (actions.is_held) {
@@ -194,13 +209,14 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 	} else if (packet->type == WIRE_RESULT) {
 		endpoint->stats.results_ignored++;
 	}
+	if (actions.store)
+		lane = stored_lanes(endpoint, shard, &actions, packet, lane, joined);
 	if (actions.build) {
 		build(endpoint, shard, &actions);
 		queue_push(endpoint, shard, &state->rounds, actions.slot);
 	}
 	if (actions.store)
-		store(endpoint, &actions,
-		      actions.is_bare ? own_lanes(endpoint, shard, actions.slot) : lane);
+		store(endpoint, &actions, lane);
 	if (actions.is_op_done)
 		endpoint_op_finish(endpoint, actions.stored.cookie);
 	if (actions.is_protocol_error)

@@ -37,6 +37,7 @@ static struct {
 	uint8_t *source[OPS], *destination[OPS]; /* of just their size */
 	uint64_t count[OPS], bytes[OPS], hash[OPS], ends[OPS][2];
 	struct lanes lanes[OPS];
+	struct endpoint_segment halves[OPS][2];
 	uint32_t ops, done;
 } test;
 
@@ -105,6 +106,20 @@ static const struct link_ops fake_ops = { .recv = fuzz_link_recv,
 
 /* ---- operations ---- */
 
+/* Of the first half nobody here wants anything; of the second, nobody elsewhere if `is_for_one`. */
+static void half_wanted(struct endpoint_op *op, uint32_t i, bool is_for_one)
+{
+	uint64_t half = op->count / 2, bytes = half * lanes_bytes(op->type);
+
+	test.halves[i][0] = (struct endpoint_segment){ 0, half, test.source[i], NULL };
+	test.halves[i][1] = (struct endpoint_segment){ half, op->count - half,
+						       test.source[i] + bytes,
+						       test.destination[i] + bytes };
+	op->segments = test.halves[i];
+	op->segments_count = 2;
+	op->is_for_one = is_for_one;
+}
+
 static void op_submit(struct fuzz_input *input)
 {
 	uint8_t how = fuzz_u8(input), values = fuzz_u8(input);
@@ -148,6 +163,8 @@ static void op_submit(struct fuzz_input *input)
 		test.source[i][k] = (uint8_t)fuzz_next(&state);
 	op.source = test.source[i];
 	op.destination = test.destination[i];
+	if (how & 0x10 && op.count > 1)
+		half_wanted(&op, i, values & 1);
 	op.descriptor.type = op.type;
 	test.hash[i] = map_descriptor_hash(&op.descriptor);
 	FUZZ_CHECK(!endpoint_submit(test.endpoint, &op));
@@ -216,14 +233,16 @@ static uint32_t datagram(struct fuzz_input *input, uint8_t **at, uint32_t shard)
 static bool is_answer(const uint8_t *at, uint32_t bytes, uint32_t shard, struct wire *packet)
 {
 	const struct worker_slot *slot;
+	bool is_own;
 
 	if (wire_check(at, bytes, packet) || packet->type != WIRE_RESULT || packet->job != JOB ||
 	    shard >= test.shards || packet->generation != (uint32_t)GENERATION + shard ||
 	    packet->slot >= SLOTS)
 		return false;
 	slot = slot_of(shard, packet->slot);
+	is_own = slot->is_bare && slot->is_kept;
 	return slot->state == WORKER_OUTSTANDING && slot->seq == packet->seq &&
-	       (slot->lanes == packet->lanes || (slot->is_bare && !packet->lanes)) &&
+	       (packet->lanes == (is_own ? 0 : slot->lanes) || (slot->is_bare && !packet->lanes)) &&
 	       slot->tag == packet->tag && slot->flags == packet->flags % 16 &&
 	       !(packet->flags % 4 == WIRE_EXPONENT && packet->exponent == WIRE_EXPONENT_UNKNOWN);
 }
@@ -281,8 +300,9 @@ static void values_check(const struct place *place, const struct wire *packet, c
 {
 	const struct lanes *lanes = &test.lanes[place->op];
 
-	if (lanes->type != LANES_INT32 || lanes->lane_op != WIRE_ADD ||
-	    packet->flags & WIRE_STICKY_MASK || packet->flags % 4 != WIRE_DATA || !packet->lanes)
+	if (test.halves[place->op][0].count || lanes->type != LANES_INT32 ||
+	    lanes->lane_op != WIRE_ADD || packet->flags & WIRE_STICKY_MASK ||
+	    packet->flags % 4 != WIRE_DATA || !packet->lanes)
 		return;
 	for (uint32_t i = 0; i < place->elements; i++) {
 		int32_t lane, is;
@@ -300,7 +320,7 @@ static void packet_give(struct fuzz_input *input, uint8_t how)
 	uint32_t shard = how >> 2 & 1, bytes;
 	struct endpoint_stats stats, after;
 	struct place place = { 0 };
-	struct wire packet;
+	struct wire packet = { 0 };
 	bool is_mine;
 	uint8_t *at;
 
@@ -340,6 +360,7 @@ static void test_open(uint8_t how)
 	test.link.now_ns = 1000000000;
 	test.ops = 0;
 	test.done = 0;
+	memset(test.halves, 0, sizeof(test.halves));
 	for (uint32_t i = 0; i < SHARDS_MAX; i++) {
 		shards[i] = (struct endpoint_shard){ .address = address_of(i),
 						     .generation = (uint32_t)GENERATION + i,

@@ -94,12 +94,67 @@ static void endpoint__sums_pieces_as_if_they_were_one_vector(void **state)
 		sums_in_pieces(i & 1 ? LANES_INT32 : LANES_FLOAT32, i & 2, seed + i);
 }
 
+/* Each piece for one worker alone, which keeps its own lanes of it (R-WK-15): the same bits as where all want all. */
+static void sums_for_one(enum lanes_type type, enum lanes_op what, bool is_in_place, uint64_t seed)
+{
+	static uint32_t all[3][VECTOR], one[3][VECTOR], out[3][VECTOR];
+	struct endpoint_segment segments[3][PIECES];
+	struct net *net = net_open(3, 4, seed);
+	uint32_t owner[PIECES];
+	uint64_t count = 0;
+
+	memset(out, 0, sizeof(out));
+	for (uint32_t i = 0; i < PIECES; i++) {
+		uint32_t part = 1 + rng_below(&net->rng, rng_below(&net->rng, 2) ? 3 : PIECE_MAX);
+
+		owner[i] = rng_below(&net->rng, 3);
+		for (uint32_t w = 0; w < 3; w++)
+			segments[w][i] = (struct endpoint_segment){
+				count, part, one[w] + count,
+				w == owner[i] ? (is_in_place ? one[w] : out[w]) + count : NULL
+			};
+		count += part;
+	}
+	for (uint32_t w = 0; w < 3; w++) {
+		struct endpoint_op op = op_of_type(type, 0, all[w], count);
+
+		for (uint64_t i = 0; i < count; i++)
+			one[w][i] = all[w][i] = any_element(&net->rng, type);
+		op.op = what;
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+		op = op_of_type(type, 1, NULL, count);
+		op.op = what;
+		op.segments = segments[w];
+		op.segments_count = PIECES;
+		op.is_for_one = true;
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+	}
+	assert_true(net_run(net, 2, 60));
+	for (uint32_t i = 0; i < PIECES; i++) {
+		const struct endpoint_segment *at = &segments[owner[i]][i];
+
+		assert_memory_equal(at->destination, all[0] + at->first,
+				    at->count * sizeof(all[0][0]));
+	}
+	net_close(net);
+}
+
+static void endpoint__sums_for_one_worker_what_it_keeps_and_what_comes(void **state)
+{
+	static const enum lanes_op ops[] = { LANES_SUM, LANES_AVG, LANES_MAX };
+	uint64_t seed = seed_of_run();
+
+	(void)state;
+	for (uint32_t i = 0; i < 36; i++)
+		sums_for_one(i & 1 ? LANES_INT32 : LANES_FLOAT32, ops[i % 3], i & 2, seed + i);
+}
+
 /* ---- parts ---- */
 
 enum { PARTS_WORKERS = 3, PARTS_BYTES = 8 * 3000 };
 
 /* What each worker has is drawn; what it wants as well, but for worker 0, who wants all. */
-static void parts_gathered(enum lanes_type type, uint64_t seed)
+static void parts_gathered(enum lanes_type type, bool is_for_one, uint64_t seed)
 {
 	static uint8_t all[PARTS_BYTES], mine[PARTS_WORKERS][PARTS_BYTES],
 		out[PARTS_WORKERS][PARTS_BYTES];
@@ -110,13 +165,16 @@ static void parts_gathered(enum lanes_type type, uint64_t seed)
 
 	for (uint32_t p = 0; p < PARTS_WORKERS; p++) {
 		uint64_t part = 1 + rng_below(&net->rng, rng_below(&net->rng, 2) ? 5 : 1000);
+		uint32_t owner = rng_below(&net->rng, PARTS_WORKERS);
 
 		for (uint64_t i = count * bytes; i < (count + part) * bytes; i++)
 			all[i] = mine[p][i] = (uint8_t)rng_next(&net->rng);
 		for (uint32_t w = 0; w < PARTS_WORKERS; w++)
 			segments[w][p] = (struct endpoint_segment){
 				count, part, w == p ? mine[p] + count * bytes : NULL,
-				!w || rng_below(&net->rng, 2) ? out[w] + count * bytes : NULL
+				(is_for_one ? w == owner : !w || rng_below(&net->rng, 2))
+					? out[w] + count * bytes
+					: NULL
 			};
 		ends[p] = count += part;
 	}
@@ -130,6 +188,7 @@ static void parts_gathered(enum lanes_type type, uint64_t seed)
 		op.ends = ends;
 		op.parts = PARTS_WORKERS;
 		op.mine = w;
+		op.is_for_one = is_for_one;
 		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
 	}
 	assert_true(net_run(net, 1, 60));
@@ -150,7 +209,7 @@ static void endpoint__gathers_parts_byte_for_byte(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 24; i++)
-		parts_gathered(types[i % 4], seed + i);
+		parts_gathered(types[i % 4], i % 3 == 0, seed + i);
 }
 
 /* A vector that needs more than 32 bits to count: what lies beyond is found where it should be. */
@@ -184,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoint__sums_pieces_as_if_they_were_one_vector),
+		cmocka_unit_test(endpoint__sums_for_one_worker_what_it_keeps_and_what_comes),
 		cmocka_unit_test(endpoint__gathers_parts_byte_for_byte),
 		cmocka_unit_test(segments__reach_beyond_32_bits),
 	};

@@ -104,15 +104,21 @@ void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t cou
 	}
 }
 
-bool segments_want(const struct endpoint_op *op, uint64_t first, uint32_t count)
+enum worker_wish segments_wish(const struct endpoint_op *op, uint64_t first, uint32_t count)
 {
-	uint64_t end = first + count;
+	uint64_t end = first + count, wanted = 0;
 
 	if (!op->segments_count)
-		return true;
+		return WORKER_WANTS_SOME;
 	for (const struct endpoint_segment *segment = segment_of(op, first); first < end;
-	     first = segment->first + segment->count, segment++)
+	     segment++) {
+		uint64_t next = segment->first + segment->count;
+
 		if (segment->destination)
-			return true;
-	return false;
+			wanted += (next < end ? next : end) - first;
+		first = next;
+	}
+	if (!wanted)
+		return WORKER_WANTS_NONE;
+	return op->is_for_one && wanted == count ? WORKER_WANTS_ALONE : WORKER_WANTS_SOME;
 }

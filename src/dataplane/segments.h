@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/dense/worker.h"
+
 struct endpoint_op;
 
 /* Elements [first, first + count) of the vector. */
@@ -32,7 +34,7 @@ void *segments_write(const struct endpoint_op *op, uint64_t first, uint32_t coun
 void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t count,
 		      const void *scratch);
 
-/* Is any of these elements wanted? */
-bool segments_want(const struct endpoint_op *op, uint64_t first, uint32_t count);
+/* What this rank wants of these elements, which are some. */
+enum worker_wish segments_wish(const struct endpoint_op *op, uint64_t first, uint32_t count);
 
 #endif

@@ -203,6 +203,7 @@ struct work_way {
 	uint32_t segments_count;
 	const uint64_t *ends;
 	uint32_t parts, mine;
+	bool is_for_one; /* each element goes to one rank alone, of several */
 };
 struct work_way work_way(const struct tally_work *work);
 /* A sum that lanes cannot do, whose segments are known, becomes one that is gathered. False: out of memory. */

@@ -75,6 +75,21 @@ static enum lanes_op lanes_op_of(const struct control_op *op)
 	}
 }
 
+static bool is_for_one(const struct tally_work *work)
+{
+	switch (work->op.kind) {
+	case CONTROL_OP_REDUCE:
+	case CONTROL_OP_REDUCE_SCATTER:
+	case CONTROL_OP_GATHER:
+	case CONTROL_OP_SCATTER:
+	case CONTROL_OP_ALLTOALL:
+		return work->comm->who.size > 1;
+	default:
+		return false;
+	}
+}
+
+/* What is gathered all ranks want, whoever is to have the result. */
 struct work_way work_way(const struct tally_work *work)
 {
 	const struct type elements = type_of_op(&work->op);
@@ -97,7 +112,8 @@ struct work_way work_way(const struct tally_work *work)
 				  .segments_count = work->segments_count,
 				  .ends = work->ends,
 				  .parts = work->parts,
-				  .mine = work->mine };
+				  .mine = work->mine,
+				  .is_for_one = is_for_one(work) };
 }
 
 bool work_fold(struct tally_comm *comm, struct tally_work *work)
@@ -193,6 +209,7 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.ends = way.ends,
 		.parts = way.parts,
 		.mine = way.mine,
+		.is_for_one = way.is_for_one,
 		.rest = work->residual,
 		.type = way.type,
 		.op = way.op,

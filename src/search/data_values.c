@@ -100,12 +100,27 @@ static const uint64_t *op_ends(const struct data_config *config, uint32_t op)
 	return part ? ends[op] : NULL;
 }
 
-static bool wants_none(const void *caller, uint64_t first, uint32_t elements)
+static enum worker_wish wants_none(const void *caller, uint64_t first, uint32_t elements)
 {
 	(void)caller;
 	(void)first;
 	(void)elements;
-	return false;
+	return WORKER_WANTS_NONE;
+}
+
+static enum worker_wish wants_alone(const void *caller, uint64_t first, uint32_t elements)
+{
+	(void)caller;
+	(void)first;
+	(void)elements;
+	return WORKER_WANTS_ALONE;
+}
+
+/* Nobody else wants any: R-WK-15. */
+static bool is_alone(const struct data_config *config, uint32_t worker, uint32_t op)
+{
+	return config->workers > 1 &&
+	       (config->unwanted[op] | 1u << worker) == (1u << config->workers) - 1;
 }
 
 struct worker_op op_make(const struct data_config *config, uint32_t worker, uint32_t op)
@@ -119,7 +134,9 @@ struct worker_op op_make(const struct data_config *config, uint32_t worker, uint
 				   .ends = op_ends(config, op),
 				   .parts = config->workers,
 				   .mine = worker,
-				   .wants = config->unwanted[op] >> worker & 1 ? wants_none : NULL,
+				   .wants = config->unwanted[op] >> worker & 1 ? wants_none
+					    : is_alone(config, worker, op)     ? wants_alone
+									       : NULL,
 				   .is_scaled = config->ops[op].is_scaled };
 }
 

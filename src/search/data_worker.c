@@ -79,7 +79,8 @@ static void worker_load(const struct worker_state *from, uint32_t worker, struct
 								  .state = slot->state,
 								  .flags = slot->flags,
 								  .is_probed = slot->is_probed,
-								  .is_bare = slot->is_bare };
+								  .is_bare = slot->is_bare,
+								  .is_kept = slot->is_kept };
 	}
 }
 
@@ -116,7 +117,8 @@ static void worker_save(struct scratch *scratch, struct worker_state *to)
 		save->state = slot->state;
 		save->flags = slot->flags;
 		save->is_probed = slot->is_probed; /* is_resent matters to hints only */
-		save->is_bare = slot->is_bare;
+		save->is_bare = slot->is_bare & 1;
+		save->is_kept = slot->is_kept & 1;
 	}
 }
 
@@ -147,8 +149,7 @@ static void worker_build(uint32_t worker, uint32_t cell, const struct worker_act
 	if (actions->look == WORKER_AHEAD_SCAN)
 		packet.wire.exponent =
 			(uint16_t)exponent_of(worker, chunk_number(world.config, &actions->ahead));
-	for (uint32_t i = 0; packet.wire.lanes && i < chunk_lanes(world.config, &actions->chunk);
-	     i++)
+	for (uint32_t i = 0; actions->lanes && i < chunk_lanes(world.config, &actions->chunk); i++)
 		if (value_is_had(world.config, worker, chunk, i))
 			packet.lane[i] = value_of(worker, chunk, round, i);
 	if (round == WIRE_DATA && world.config->sticky[worker] >> chunk & 1)
@@ -161,15 +162,20 @@ static void worker_build(uint32_t worker, uint32_t cell, const struct worker_act
 	slot->built[slot->seq & 1] = step->made[step->made_count - 1] + 1;
 }
 
-/* Those of the RESULT; of one without lanes, those that the worker has sent, or none. */
+/* Those of the RESULT; of one without lanes, those in the slot's buffer, or none; or those of both (R-WK-15). */
 static const int32_t *lanes_stored(uint32_t worker, const struct worker_actions *actions,
 				   const struct packet *packet, const struct slot_state *was)
 {
-	if (!actions->is_bare)
-		return packet->lane;
-	if (world.config->unwanted[actions->stored.cookie] >> worker & 1)
+	const int32_t *own = packet_at(was->built[was->seq & 1] - 1)->lane;
+	static int32_t both[DATA_LANES];
+
+	if (actions->is_bare && world.config->unwanted[actions->stored.cookie] >> worker & 1)
 		return NULL;
-	return packet_at(was->built[was->seq & 1] - 1)->lane;
+	if (actions->is_bare)
+		return own;
+	for (uint32_t i = 0; i < DATA_LANES; i++)
+		both[i] = (int32_t)((uint32_t)packet->lane[i] + (uint32_t)own[i]);
+	return actions->is_joined ? both : packet->lane;
 }
 
 static void worker_store(const struct worker_actions *actions, const int32_t *lane,

@@ -44,7 +44,7 @@ struct slot_state {
 	uint32_t seq, tag;
 	uint32_t built[2]; /* packet + 1: the UPDATEs of seq and seq - 1, at the seq's lowest bit */
 	uint16_t lanes, governing, scale;
-	uint8_t k, op, state, flags, is_probed, is_bare;
+	uint8_t k, op, state, flags, is_probed, is_bare : 4, is_kept : 4;
 };
 
 struct worker_state {

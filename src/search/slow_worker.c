@@ -79,6 +79,14 @@ static bool wants_none(const struct chunk *chunk, uint32_t worker)
 	return world.config->unwanted[chunk->op] >> worker & 1;
 }
 
+/* R-WK-15: are its elements for this worker alone? */
+static bool wants_alone(const struct chunk *chunk, uint32_t worker)
+{
+	return world.config->workers > 1 &&
+	       world.config->unwanted[chunk->op] ==
+		       ((1u << world.config->workers) - 1) - (1u << worker);
+}
+
 static bool is_scaled(const struct chunk *chunk)
 {
 	return world.config->ops[chunk->op].is_scaled;
@@ -159,6 +167,9 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 		flags |= 0x10;
 	if (round == WIRE_EXPONENT || is_silent)
 		lanes = 0;
+	want->lanes = (uint16_t)lanes;
+	if (round == WIRE_DATA && wants_alone(&chunk, event->worker))
+		lanes = 0;
 	want->build = true;
 	want->chunk = told(&chunk);
 	want->build_scale = was->scale;
@@ -198,8 +209,10 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 	const struct wire *wire = event->wire;
 
 	want->is_bare = was->is_bare && !wire->lanes;
-	if ((wire->lanes != was->lanes && !want->is_bare) || wire->tag != was->tag ||
-	    (wire->flags & 0xf) != was->flags ||
+	if (was->is_bare && was->is_kept && wire->lanes)
+		want->is_protocol_error = true;
+	if (want->is_protocol_error || (wire->lanes != was->lanes && !want->is_bare) ||
+	    wire->tag != was->tag || (wire->flags & 0xf) != was->flags ||
 	    (round == WIRE_EXPONENT && wire->exponent == 0xffff)) {
 		want->is_protocol_error = true;
 		want->is_bare = false;
@@ -211,6 +224,8 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 		return;
 	}
 	want->store = true;
+	want->is_joined = was->is_kept && wire->lanes;
+	want->joined_by = (enum wire_op)(was->flags >> 2);
 	want->stored_round = round;
 	want->stored_scale = was->scale;
 	want->stored = told(&chunk);
@@ -238,6 +253,8 @@ static const char *differs(const struct worker_actions *got, const struct worker
 	if (got->build != want->build || got->probe != want->probe ||
 	    !slow_is_same(&got->header, &want->header))
 		return "R-WK-1: a round or a PROBE is not the one that is due";
+	if (got->build && got->lanes != want->lanes)
+		return "R-WK-15: a worker makes other lanes than those that it sends or keeps";
 	if (got->build && (!is_same_chunk(&got->chunk, &want->chunk) || got->look != want->look ||
 			   !is_same_chunk(&got->ahead, &want->ahead)))
 		return "R-WK-9: a round looks at other elements than its chunk's and the next "
@@ -247,6 +264,7 @@ static const char *differs(const struct worker_actions *got, const struct worker
 		return "R-WK-8: a chunk is scaled by another exponent than the agreed one";
 	if (got->store != want->store || got->is_amended_later != want->is_amended_later ||
 	    got->is_op_done != want->is_op_done || got->is_bare != want->is_bare ||
+	    got->is_joined != want->is_joined || got->joined_by != want->joined_by ||
 	    got->stored_round != want->stored_round ||
 	    !is_same_chunk(&got->stored, &want->stored) || got->stored_scale != want->stored_scale)
 		return "R-WK-10: what is stored is not what the round was of";

@@ -18,7 +18,7 @@ enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, PARTS_MAX = 5 };
 static const struct record_field action_fields[] = {
 	ACTION(build), ACTION(store), ACTION(resend), ACTION(probe), ACTION(is_accepted), ACTION(is_held),
 	ACTION(is_asked), ACTION(is_op_done), ACTION(is_protocol_error), ACTION(is_amended_later), ACTION(is_bare),
-	ACTION(slot), ACTION(chunk.cookie), ACTION(chunk.first), ACTION(chunk.elements),
+	ACTION(is_joined), ACTION(joined_by), ACTION(slot), ACTION(lanes), ACTION(chunk.cookie), ACTION(chunk.first), ACTION(chunk.elements),
 	ACTION(ahead.cookie), ACTION(ahead.first), ACTION(ahead.elements), ACTION(look),
 	ACTION(stored.cookie), ACTION(stored.first), ACTION(stored.elements), ACTION(stored_round),
 	ACTION(build_scale), ACTION(stored_scale), { 0 }
@@ -37,7 +37,8 @@ static struct worker_slot slots[SHARDS * SLOTS];
 static struct worker_op_state ops[MAP_STREAMS][OPS_MAX];
 static uint64_t parts_ends[MAP_STREAMS][OPS_MAX][PARTS_MAX]; /* of the last ones that have parts */
 static uint32_t parts_drawn[MAP_STREAMS];
-static uint64_t wanted[MAP_STREAMS][OPS_MAX][2]; /* of the last ones: elements [0, 1) are wanted */
+static uint64_t wanted[MAP_STREAMS][OPS_MAX]
+		      [3]; /* of the last ones: elements [0, 1) are wanted, by nobody else if 2 */
 static uint32_t wanted_drawn[MAP_STREAMS];
 
 static uint32_t draw(uint32_t below)
@@ -116,12 +117,15 @@ static void draw_parts(struct worker_op *op, enum map_stream stream)
 	ends[op->parts - 1] = op->count;
 }
 
-/* R-WK-14 */
-static bool wants(const void *caller, uint64_t first, uint32_t elements)
+/* R-WK-14, R-WK-15 */
+static enum worker_wish wants(const void *caller, uint64_t first, uint32_t elements)
 {
 	const uint64_t *range = caller;
 
-	return first < range[1] && first + elements > range[0];
+	if (first >= range[1] || first + elements <= range[0])
+		return WORKER_WANTS_NONE;
+	return range[2] && first >= range[0] && first + elements <= range[1] ? WORKER_WANTS_ALONE
+									     : WORKER_WANTS_SOME;
 }
 
 static void draw_wants(struct worker_op *op, enum map_stream stream)
@@ -130,9 +134,11 @@ static void draw_wants(struct worker_op *op, enum map_stream stream)
 
 	range[0] = draw(2) ? rng_log(&rng, 1, op->count + 1) - 1 : 0;
 	range[1] = draw(2) ? rng_log(&rng, 1, op->count + 1) - 1 : op->count;
+	range[2] = draw(2);
 	op->wants = wants;
 	op->caller = range;
-	record_also(" ; %llu %llu", (unsigned long long)range[0], (unsigned long long)range[1]);
+	record_also(" ; %llu %llu %llu", (unsigned long long)range[0], (unsigned long long)range[1],
+		    (unsigned long long)range[2]);
 }
 
 static void record_parts(const struct worker_op *op)

@@ -159,7 +159,7 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	round->bare |= bare;
 	round->taken |= taken;
 	if (packet->tag != round->tag ||
-	    (is_take ? packet->lanes && round->lanes : packet->lanes != round->lanes) ||
+	    (packet->lanes && round->lanes && (is_take || packet->lanes != round->lanes)) ||
 	    (flags ^ round->flags) & WIRE_KIND_MASK) {
 		round->is_mixed = true;
 		if (check->scenario->kind != SCENARIO_disagree)
@@ -175,11 +175,12 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	round->flags |= flags & WIRE_STICKY_MASK;
 	if (packet->exponent > round->exponent)
 		round->exponent = packet->exponent;
-	if (is_take && packet->lanes) {
+	if (!round->lanes) {
 		round->lanes = packet->lanes;
 		memcpy(sum, lane, packet->lanes * sizeof(*lane));
+		return;
 	}
-	for (uint32_t i = 0; i < packet->lanes && !is_take; i++) {
+	for (uint32_t i = 0; i < packet->lanes; i++) {
 		if (wire_op_of(flags) != WIRE_MAX)
 			sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)lane[i]);
 		else if (lane[i] > sum[i])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13, R-WK-14, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
+"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13 to R-WK-15, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
 import functools
 
 import packet as wire
@@ -10,13 +10,13 @@ EXPRESS_CHUNKS, EXPRESS_SLOTS = 64, 4  # R-MAP-2; of so few slots
 KEPT = 4  # operations of a stream
 AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
 NOCARRY, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
-ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later is_bare "
-           "slot chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
+ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later is_bare is_joined "
+           "joined_by slot lanes chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
            "stored_cookie stored_first stored_elements stored_round build_scale stored_scale").split()
 HEADER = "type flags job generation seq slot child exponent lanes tag".split()
 ALWAYS = (("R-WK-3, R-WK-6", "is_accepted is_protocol_error"), ("R-WK-4, R-WK-5", "is_held is_asked resend"),
-          ("R-WK-1", "build probe"),
-          ("R-WK-10", "store is_amended_later is_bare is_op_done stored_round stored_cookie stored_first stored_elements "
+          ("R-WK-1, R-WK-15", "build probe lanes"),
+          ("R-WK-10", "store is_amended_later is_bare is_joined joined_by is_op_done stored_round stored_cookie stored_first stored_elements "
                       "stored_scale"))
 
 
@@ -24,7 +24,7 @@ class Slot:
     kind = tag = lanes = scale = 0
     governing = wire.UNKNOWN
     op = None
-    is_waiting = is_probed = is_resent = is_bare = False
+    is_waiting = is_probed = is_resent = is_bare = is_kept = False
 
     def __init__(self, seq):
         self.seq = seq
@@ -48,7 +48,7 @@ def turn(index, chunks, parts, run):
 class Operation:
     def __init__(self, stream, lanes, numbers, parts, wanted):
         self.mine, *self.ends = parts
-        self.wanted = wanted  # elements [0, 1), or all
+        self.wanted = wanted  # elements [0, 1), by nobody else if 2; or all
         self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, *shape = numbers
         self.first, self.done, self.shape, self.run = stream.chunks, 0, shape, stream.run
         self.full = full_of(lanes, *shape)
@@ -78,6 +78,12 @@ class Operation:
         if kind == wire.DATA and self.ends and self.way_of(first, elements) == (TAKE, True):
             return True
         return bool(self.wanted) and (first >= self.wanted[1] or first + elements <= self.wanted[0])
+
+    def is_kept(self, kind, first, elements):
+        """R-WK-15: is this the only worker that wants the elements, and has it lanes of them?"""
+        low, high, is_alone = self.wanted or (0, 0, False)
+        return bool(is_alone and kind == wire.DATA and elements and low <= first and first + elements <= high and
+                    self.way_of(first, elements)[1])
 
     def lanes_of(self, elements):
         together, lanes = self.shape
@@ -175,10 +181,10 @@ class Worker:
         slot.kind = kind | lane_op << 2
         slot.lanes = 0 if kind == wire.EXPONENT else op.lanes_of(told[2])
         slot.tag = wire.tag_of(op.hash, slot.chunk - op.first)
-        slot.is_bare = op.is_bare(kind, *told[1:])
-        want.update(build=True, build_scale=slot.scale, header={
-            "type": wire.UPDATE, "flags": slot.kind | wire.BARE * slot.is_bare, "lanes": slot.lanes * has_lanes, "tag": slot.tag,
-            **self.addressed(shard, slot, index)})
+        slot.is_bare, slot.is_kept = op.is_bare(kind, *told[1:]), op.is_kept(kind, *told[1:])
+        want.update(build=True, build_scale=slot.scale, lanes=slot.lanes * has_lanes, header={
+            "type": wire.UPDATE, "flags": slot.kind | wire.BARE * slot.is_bare, "tag": slot.tag,
+            "lanes": slot.lanes * (has_lanes and not slot.is_kept), **self.addressed(shard, slot, index)})
 
     @staticmethod
     def addressed(shard, slot, index):
@@ -205,7 +211,7 @@ class Worker:
 
     def result(self, at, slot, packet, want):
         kind, op = slot.kind & 3, slot.op
-        lanes = 0 if slot.is_bare and not packet["lanes"] else slot.lanes
+        lanes = 0 if slot.is_bare and (slot.is_kept or not packet["lanes"]) else slot.lanes
         if ((packet["lanes"], packet["tag"], packet["flags"] & wire.IDENTITY) != (lanes, slot.tag, slot.kind) or
                 (kind == wire.EXPONENT and packet["exponent"] == wire.UNKNOWN)):
             want["is_protocol_error"] = True  # R-WK-6
@@ -215,7 +221,8 @@ class Worker:
         if kind == wire.EXPONENT:
             self.build(at, packet["slot"], wire.DATA, want)
             return
-        want.update(store=True, stored_round=kind, stored_scale=slot.scale, is_bare=lanes != slot.lanes)
+        want.update(store=True, stored_round=kind, stored_scale=slot.scale, is_bare=lanes != slot.lanes,
+                    is_joined=slot.is_kept and lanes == slot.lanes, joined_by=slot.kind >> 2)
         want["stored_cookie"], want["stored_first"], want["stored_elements"] = op.told(slot.chunk)
         if kind == wire.DATA and slot.kind >> 2 < MAX and packet["flags"] & wire.STICKY:  # R-WK-10
             want["is_amended_later"] = True

@@ -314,15 +314,15 @@ CORE_INLINE enum switch_verdict switch_open(const struct switch_job *job, struct
 	return switch_complete(job, slot, packet);
 }
 
-/* R-SW-7: does this UPDATE belong to the round that its siblings opened? In TAKE rounds one child
- * sends lanes and the others none. */
+/* R-SW-7: does this UPDATE belong to the round that its siblings opened? Who has nothing to say
+ * sends no lanes, and in TAKE rounds all but one do. */
 CORE_INLINE int switch_fits(const struct switch_copy *copy, const struct wire *packet)
 {
 	if (packet->tag != copy->tag || (packet->flags ^ copy->flags) & WIRE_KIND_MASK)
 		return 0;
-	if (wire_op_of(copy->flags) == WIRE_TAKE)
-		return !packet->lanes || !copy->lanes;
-	return packet->lanes == copy->lanes;
+	if (!packet->lanes || !copy->lanes)
+		return 1;
+	return wire_op_of(copy->flags) != WIRE_TAKE && packet->lanes == copy->lanes;
 }
 
 /* R-SW-8: another child's UPDATE of the phase that collects. */
@@ -340,11 +340,9 @@ CORE_INLINE enum switch_verdict switch_combine(const struct switch_job *job,
 	copy->last = packet->child;
 	if (packet->exponent > copy->exponent)
 		copy->exponent = packet->exponent;
-	if (wire_op_of(copy->flags) == WIRE_TAKE) {
-		if (packet->lanes) {
-			copy->lanes = packet->lanes;
-			switch_assign(sum, lane, packet->lanes, end);
-		}
+	if (!copy->lanes) {
+		copy->lanes = packet->lanes;
+		switch_assign(sum, lane, packet->lanes, end);
 	} else if (wire_op_of(copy->flags) == WIRE_MAX) {
 		switch_max(sum, lane, packet->lanes, end);
 	} else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - see worker.h. Rules R-WK-1 to R-WK-14 of docs/protocol.md. */
+/* worker.c - see worker.h. Rules R-WK-1 to R-WK-15 of docs/protocol.md. */
 #include "core/dense/worker.h"
 
 static struct worker_slot *slot_at(const struct worker *worker, uint32_t shard, uint32_t slot)
@@ -167,14 +167,24 @@ static enum wire_op lane_op_of(const struct worker_op *op, const struct worker_c
 	return part < op->parts ? WIRE_TAKE : WIRE_ADD_NOCARRY;
 }
 
-/* R-WK-14: can this worker do without the lanes of the RESULT? Of a part it may have them itself. */
-static bool is_bare(const struct worker_op *op, const struct worker_chunk *chunk,
-		    enum wire_op lane_op, bool is_silent)
+static enum worker_wish wish_of(const struct worker_op *op, const struct worker_chunk *chunk)
 {
-	if (!chunk->elements)
-		return false;
-	return (op->ends && lane_op == WIRE_TAKE && !is_silent) ||
-	       (op->wants && !op->wants(op->caller, chunk->first, chunk->elements));
+	if (!op->wants || !chunk->elements)
+		return WORKER_WANTS_SOME;
+	return op->wants(op->caller, chunk->first, chunk->elements);
+}
+
+/* R-WK-14: can this worker do without the lanes of the RESULT? Of a part it may have them itself. R-WK-15: can the
+ * others do without its own? */
+static void lanes_spare(struct worker_slot *slot, const struct worker_op *op,
+			const struct worker_chunk *chunk, bool is_silent)
+{
+	enum worker_wish wish = wish_of(op, chunk);
+	bool is_data = wire_round_of(slot->flags) == WIRE_DATA;
+	bool is_mine = is_data && op->ends && wire_op_of(slot->flags) == WIRE_TAKE && !is_silent;
+
+	slot->is_bare = slot->lanes && (is_mine || wish == WORKER_WANTS_NONE);
+	slot->is_kept = is_data && !is_silent && wish == WORKER_WANTS_ALONE;
 }
 
 /* R-WK-1: the slot's next round, composed once; R-WIRE-9: with the next seq, whatever operation it is of. */
@@ -207,8 +217,8 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 	slot->tag = map_tag(state->op.hash, chunk - state->first);
 	lanes = round == WIRE_EXPONENT ? 0 : map_lanes(state->op.shape, actions->chunk.elements);
 	slot->lanes = (uint16_t)((lanes + step - 1) / step * step);
-	slot->is_bare = round != WIRE_EXPONENT &&
-			is_bare(&state->op, &actions->chunk, (enum wire_op)lane_op, is_silent);
+	lanes_spare(slot, &state->op, &actions->chunk, is_silent);
+	actions->lanes = is_silent ? 0 : slot->lanes;
 	actions->header = (struct wire){ .type = WIRE_UPDATE,
 					 .flags = slot->flags | (slot->is_bare ? WIRE_BARE : 0),
 					 .job = worker->shards[shard].job,
@@ -216,7 +226,7 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 					 .seq = slot->seq,
 					 .slot = (uint16_t)index,
 					 .child = worker->shards[shard].child,
-					 .lanes = is_silent ? 0 : slot->lanes,
+					 .lanes = slot->is_kept ? 0 : actions->lanes,
 					 .tag = slot->tag };
 }
 
@@ -271,7 +281,9 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	enum wire_round round = (enum wire_round)wire_round_of(slot->flags);
 	uint32_t lane_op = wire_op_of(slot->flags);
 	bool is_sum = lane_op == WIRE_ADD || lane_op == WIRE_ADD_NOCARRY;
-	bool is_short = packet->lanes != slot->lanes && (packet->lanes || !slot->is_bare);
+	bool is_own = slot->is_bare && slot->is_kept; /* nobody else has sent any */
+	bool is_short = (packet->lanes != slot->lanes || is_own) &&
+			(packet->lanes || !slot->is_bare);
 
 	if (is_short || packet->tag != slot->tag ||
 	    (packet->flags & WIRE_KIND_MASK) != slot->flags ||
@@ -290,6 +302,8 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	actions->stored_round = round;
 	actions->stored_scale = slot->scale;
 	actions->is_bare = packet->lanes != slot->lanes;
+	actions->is_joined = slot->is_kept && !actions->is_bare;
+	actions->joined_by = (enum wire_op)lane_op;
 	actions->stored = chunk_of(worker, state, map_chunk(&worker->map, stream, shard, slot->k));
 	if (round == WIRE_DATA && is_sum && packet->flags & WIRE_STICKY_MASK) { /* R-WK-10 */
 		actions->is_amended_later = true;

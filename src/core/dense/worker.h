@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker.h - a worker's state machine: WHAT may be sent, never when. worker_step(event) fills in
- * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-14.
+ * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-15.
  *
  * A chunk keeps its slot through [EXPONENT] DATA [DETAIL], with consecutive seqs. All workers choose the
  * same round for the same seq, because the choice depends on the type of the chunk and on the last
@@ -12,6 +12,9 @@
 
 #include "core/shared/map.h"
 #include "core/shared/wire.h"
+
+/* Does a caller want any of some elements? ALONE: all of them, and no other worker's caller wants any. */
+enum worker_wish { WORKER_WANTS_NONE, WORKER_WANTS_SOME, WORKER_WANTS_ALONE };
 
 /* An operation as the caller submits it. */
 struct worker_op {
@@ -27,8 +30,8 @@ struct worker_op {
 	 * This worker has part `mine`; none: `mine` is `parts`. It is unscaled, and lane_op is TAKE. */
 	const uint64_t *ends;
 	uint32_t parts, mine;
-	/* R-WK-14: does the caller want any of these elements? NULL: it wants all. Lent as `ends` is. */
-	bool (*wants)(const void *caller, uint64_t first, uint32_t elements);
+	/* R-WK-14, R-WK-15: what the caller wants of these elements. NULL: all, as others do. Lent as `ends` is. */
+	enum worker_wish (*wants)(const void *caller, uint64_t first, uint32_t elements);
 	const void *caller;
 };
 
@@ -56,6 +59,7 @@ struct worker_slot {
 	uint8_t is_probed;  /* a PROBE went out since the last copy of the UPDATE */
 	uint8_t is_resent;  /* more than one copy went out */
 	uint8_t is_bare;    /* the RESULT may have no lanes */
+	uint8_t is_kept;    /* this worker's lanes are in its slot's buffer alone */
 };
 
 struct worker_shard {
@@ -115,13 +119,14 @@ enum worker_ahead {
  * What the caller does, in this order:
  *   build   compose the slot's next packet in the slot's own buffer: `header`, its exponent field as
  *           `look` says, its lanes from `chunk` by header's round (EXPONENT: none), its sticky flags from
- *           those lanes; then send it. header.lanes lanes, zeros beyond those of chunk.elements, and for
- *           elements that this worker does not have (R-WK-13). Once sent,
- *           these bytes never change, but for WIRE_RESENT.
+ *           those lanes; then send it. `lanes` lanes, zeros beyond those of chunk.elements, and for
+ *           elements that this worker does not have (R-WK-13). Once sent, these bytes never change, but for
+ *           WIRE_RESENT. header.lanes is `lanes`, or 0: then the lanes stay in the buffer (R-WK-15).
  *   store   the RESULT's lanes belong to `stored`: `stored_round` DATA writes the destination (scaled by
  *           `stored_scale`; raw, neither divided nor saturated, if `is_amended_later`), DETAIL amends it.
  *           build comes first: the source may be the destination. If `is_bare` the RESULT has no lanes: those
- *           of a TAKE round are in the slot's buffer, as this worker has sent them; else nobody wants them.
+ *           of a TAKE round are in the slot's buffer; else nobody wants them. If `is_joined` the slot's buffer
+ *           has lanes, from before build, that are to be combined with them by `joined_by`.
  *   resend  the slot's bytes again, with WIRE_RESENT set.
  *   probe   send `header`.
  */
@@ -132,9 +137,11 @@ struct worker_actions {
 	bool is_asked;          /* a NEED fits (whether or not a copy goes out) */
 	bool is_op_done;        /* the operation `stored.cookie` is complete */
 	bool is_protocol_error; /* a RESULT of another round: nothing was stored; the job is broken */
-	bool is_amended_later, is_bare;
+	bool is_amended_later, is_bare, is_joined;
 	uint32_t slot; /* of build, resend, probe, accepted, held, asked */
 	struct wire header;
+	uint16_t lanes; /* build */
+	enum wire_op joined_by;
 	struct worker_chunk chunk, ahead;
 	enum worker_ahead look;
 	struct worker_chunk stored;

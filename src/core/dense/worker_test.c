@@ -406,11 +406,97 @@ static void worker__of_its_own_part_takes_a_result_without_lanes(void **state)
 }
 
 /* Elements [0, 5). */
-static bool wants_five(const void *caller, uint64_t first, uint32_t elements)
+static enum worker_wish wants_five(const void *caller, uint64_t first, uint32_t elements)
 {
 	assert_ptr_equal(caller, wants_five);
 	assert_true(elements > 0);
-	return first < 5;
+	return first < 5 ? WORKER_WANTS_SOME : WORKER_WANTS_NONE;
+}
+
+static enum worker_wish wants_alone(const void *caller, uint64_t first, uint32_t elements)
+{
+	(void)caller;
+	assert_true(elements > 0);
+	return first < LANES ? WORKER_WANTS_ALONE : WORKER_WANTS_NONE;
+}
+
+/* R-WK-15 */
+static void worker__keeps_its_lanes_of_a_sum_that_it_alone_wants(void **state)
+{
+	struct worker_op op = { .count = 2 * LANES,
+				.shape = { 1, 1 },
+				.stream = MAP_EXPRESS,
+				.lane_op = WIRE_ADD,
+				.wants = wants_alone };
+	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+	struct fixture *f = fixture_new(0);
+	struct wire update;
+
+	(void)state;
+	worker_step(&f->worker, &event, &f->actions);
+	update = start(f);
+	assert_int_equal(update.lanes, 0);
+	assert_int_equal(update.flags, WIRE_DATA);
+	assert_int_equal(f->actions.lanes, LANES);
+	update.lanes = LANES;
+	update.flags |= WIRE_NONFINITE;
+	deliver(f, result_of(update, 0));
+	assert_true(f->actions.store && f->actions.is_joined && f->actions.is_amended_later);
+	assert_int_equal(f->actions.joined_by, WIRE_ADD);
+	update = f->actions.header;
+	assert_int_equal(update.flags, WIRE_DETAIL);
+	assert_int_equal(update.lanes, LANES);
+	deliver(f, result_of(update, 0));
+	assert_true(f->actions.store && !f->actions.is_joined);
+	update = start(f); /* which somebody else wants */
+	assert_int_equal(update.lanes, LANES);
+	assert_int_equal(update.flags, WIRE_DATA | WIRE_BARE);
+}
+
+static void worker__breaks_if_nobody_adds_to_what_it_keeps(void **state)
+{
+	struct worker_op op = { .count = LANES,
+				.shape = { 1, 1 },
+				.stream = MAP_EXPRESS,
+				.lane_op = WIRE_MAX,
+				.wants = wants_alone };
+	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+	struct fixture *f = fixture_new(0);
+
+	(void)state;
+	worker_step(&f->worker, &event, &f->actions);
+	deliver(f, result_of(start(f), 0));
+	assert_true(f->actions.is_protocol_error && !f->actions.store);
+}
+
+static void worker__keeps_a_part_that_it_alone_wants(void **state)
+{
+	static const uint64_t ends[] = { LANES };
+
+	(void)state;
+	for (uint32_t lanes = 0; lanes <= LANES; lanes += LANES) {
+		struct worker_op op = { .count = LANES,
+					.shape = { 1, 1 },
+					.stream = MAP_EXPRESS,
+					.lane_op = WIRE_TAKE,
+					.ends = ends,
+					.parts = 1,
+					.wants = wants_alone };
+		struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+		struct fixture *f = fixture_new(0);
+		struct wire update;
+
+		worker_step(&f->worker, &event, &f->actions);
+		update = start(f);
+		assert_int_equal(update.lanes, 0);
+		assert_true(update.flags & WIRE_BARE);
+		assert_int_equal(f->actions.lanes, LANES);
+		update.lanes = (uint16_t)lanes;
+		deliver(f, result_of(update, 0));
+		assert_int_equal(f->actions.is_protocol_error, lanes > 0);
+		assert_int_equal(f->actions.store && f->actions.is_bare, lanes == 0);
+		assert_false(f->actions.is_joined);
+	}
 }
 
 static void worker__may_be_bare_of_what_nobody_wants(void **state)
@@ -582,6 +668,9 @@ int main(void)
 		cmocka_unit_test(worker__breaks_at_a_part_that_nobody_sent),
 		cmocka_unit_test(worker__of_its_own_part_takes_a_result_without_lanes),
 		cmocka_unit_test(worker__may_be_bare_of_what_nobody_wants),
+		cmocka_unit_test(worker__keeps_its_lanes_of_a_sum_that_it_alone_wants),
+		cmocka_unit_test(worker__breaks_if_nobody_adds_to_what_it_keeps),
+		cmocka_unit_test(worker__keeps_a_part_that_it_alone_wants),
 		cmocka_unit_test(worker__breaks_at_half_a_result),
 		cmocka_unit_test(worker__a_hint_asks_once_in_every_round),
 		cmocka_unit_test(worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint),
