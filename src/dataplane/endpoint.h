@@ -55,7 +55,7 @@ struct endpoint_op {
 	const struct endpoint_segment *segments;
 	uint32_t segments_count; /* 0: source and destination */
 	uint64_t count;
-	/* LANES_COPY, R-WK-13: as in worker_op, lent. */
+	/* R-WK-13, R-MAP-8: as in worker_op, lent. `ends` is of LANES_COPY alone. */
 	const uint64_t *ends;
 	uint32_t parts, mine;
 	/* R-WK-15: of each element, one rank alone has a destination, and there are several ranks. */

@@ -118,6 +118,7 @@ static void half_wanted(struct endpoint_op *op, uint32_t i, bool is_for_one)
 	op->segments = test.halves[i];
 	op->segments_count = 2;
 	op->is_for_one = is_for_one;
+	op->parts = 2; /* also of a sum */
 }
 
 static void op_submit(struct fuzz_input *input)
@@ -267,7 +268,7 @@ static struct place place_of(uint32_t shard, uint32_t slot)
 	while (place.op < test.ops && test.hash[place.op] != is->op.hash)
 		place.op++;
 	FUZZ_CHECK(place.op < test.ops);
-	if (is->op.ends)
+	if (is->op.parts > 1)
 		index = map_turn(index, is->chunks, is->op.parts, worker->map.run[stream]);
 	full = map_full(test.lanes[place.op].shape, LANES);
 	place.first = index * full;

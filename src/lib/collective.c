@@ -280,32 +280,47 @@ static void part_end(struct tally_work *work, uint32_t part)
 	work->ends[part] = work->op.count * type_of_op(&work->op).elements;
 }
 
-/* What this rank has for rank 0, for rank 1, ... */
+/* R-MAP-9: for whom the k-th part is of what rank i sends in an alltoall. Itself comes last. */
+static uint32_t receiver_of(const struct tally_comm *comm, uint32_t i, uint32_t k)
+{
+	return (i + 1 + k) % comm->who.size;
+}
+
+/* What this rank has for each. */
 static void row_note(const struct tally_comm *comm, struct tally_work *work,
 		     const struct request *request, void *mine)
 {
 	uint32_t bytes = type_bytes((uint32_t)request->dtype), rank = comm->who.rank;
 	uint64_t before = 0;
 
-	for (uint32_t j = 0; j < comm->who.size; j++) {
-		uint64_t count = cell_count(comm, request, false, j);
-		uint64_t begin = cell_begin(comm, request, false, j, before);
+	for (uint32_t j = 0; j <= rank; j++)
+		before += cell_count(comm, request, false, j);
+	for (uint32_t k = 0; k < comm->who.size; k++) {
+		uint32_t j = receiver_of(comm, rank, k);
+		uint64_t count = cell_count(comm, request, false, j), begin;
 
+		before = j ? before : 0;
+		begin = cell_begin(comm, request, false, j, before);
 		piece(work, count, behind(request->buffers[0].send, begin, bytes),
 		      j == rank ? mine : NULL);
 		before += count;
 	}
 }
 
-/* What rank i has for rank 0, for rank 1, ...; this one wants its own part of it. */
+/* What rank i has for each; this one wants its own part of it. */
 static void other_row_note(const struct tally_comm *comm, struct tally_work *work,
 			   const struct request *request, uint32_t i, void *mine)
 {
 	uint64_t side[2] = { 0 };
+	bool is_behind = false;
 
-	for (uint32_t j = 0; j < comm->who.size; j++)
+	for (uint32_t k = 0; k < comm->who.size; k++) {
+		uint32_t j = receiver_of(comm, i, k);
+
 		if (j != comm->who.rank)
-			side[j > comm->who.rank] += cell_of(comm, request, i, j);
+			side[is_behind] += cell_of(comm, request, i, j);
+		is_behind |= j == comm->who.rank;
+	}
 	piece(work, side[0], NULL, NULL);
 	piece(work, cell_of(comm, request, i, comm->who.rank), NULL, mine);
 	piece(work, side[1], NULL, NULL);

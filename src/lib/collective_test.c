@@ -274,6 +274,42 @@ static void alltoall__has_as_many_elements_as_go_from_all_to_all(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* R-MAP-9: what rank r has for r + 1 comes first, what it has for itself last. */
+static void alltoall__has_its_parts_in_the_order_of_receivers(void **state)
+{
+	static int32_t sent[3][6], got[3][6];
+	const struct endpoint_segment wanted[] = {
+		{ 0, 2, NULL, got[1] },
+		{ 2, 4, NULL, NULL },
+		{ 6, 2, sent[1] + 4, NULL },
+		{ 8, 2, sent[1], NULL },
+		{ 10, 2, sent[1] + 2, got[1] + 2 },
+		{ 12, 2, NULL, NULL },
+		{ 14, 2, NULL, got[1] + 4 },
+		{ 16, 2, NULL, NULL },
+	};
+	struct seat seats[3] = { 0 };
+	struct tally_work *works[3];
+
+	(void)state;
+	seats_open(seats, 3);
+	for (uint32_t r = 0; r < 3; r++)
+		for (uint32_t i = 0; i < 6; i++)
+			sent[r][i] = (int32_t)(100 * r + i) - 150;
+	for (uint32_t r = 0; r < 3; r++)
+		assert_int_equal(tally_ialltoall(sent[r], got[r], 2, TALLY_INT32, seats[r].comm,
+						 NULL, &works[r]),
+				 TALLY_OK);
+	assert_int_equal(works[1]->segments_count, 8);
+	assert_memory_equal(works[1]->segments, wanted, sizeof(wanted));
+	for (uint32_t r = 0; r < 3; r++)
+		assert_int_equal(tally_waitall(1, &works[r], -1), TALLY_OK);
+	for (uint32_t r = 0; r < 3; r++)
+		for (uint32_t i = 0; i < 6; i++)
+			assert_int_equal(got[r][i], sent[i / 2][2 * r + i % 2]);
+	seats_do(seats, 3, seat_leave);
+}
+
 /* What each rank works out by itself, blocking and in a group: its memory goes back with the handle. */
 static void gathered__sums_are_counted_and_their_memory_goes_back(void **state)
 {
@@ -562,6 +598,7 @@ int main(void)
 		cmocka_unit_test(collective__brings_parts_that_lie_side_by_side),
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
 		cmocka_unit_test(alltoall__has_as_many_elements_as_go_from_all_to_all),
+		cmocka_unit_test(alltoall__has_its_parts_in_the_order_of_receivers),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),
 		cmocka_unit_test(user__function_in_the_background_wakes_the_driver),
 		cmocka_unit_test(user__function_holds_no_lock_and_may_not_wait),

@@ -89,6 +89,12 @@ static bool is_for_one(const struct tally_work *work)
 	}
 }
 
+/* R-MAP-8: of what is added up, a reduce_scatter alone is in parts. */
+static uint32_t parts_of(const struct tally_work *work)
+{
+	return work->op.kind == CONTROL_OP_REDUCE_SCATTER ? work->comm->who.size : work->parts;
+}
+
 /* What is gathered all ranks want, whoever is to have the result. */
 struct work_way work_way(const struct tally_work *work)
 {
@@ -111,7 +117,7 @@ struct work_way work_way(const struct tally_work *work)
 				  .segments = work->segments,
 				  .segments_count = work->segments_count,
 				  .ends = work->ends,
-				  .parts = work->parts,
+				  .parts = parts_of(work),
 				  .mine = work->mine,
 				  .is_for_one = is_for_one(work) };
 }

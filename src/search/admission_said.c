@@ -96,7 +96,8 @@ static void be_odd(struct control_join *join, uint32_t odd)
 		join->mode = CONTROL_LATENCY;
 		break;
 	case 4:
-		join->version_min = join->version_max = (uint16_t)(2 + 256 * admission_draw(2));
+		join->version_min = join->version_max =
+			(uint16_t)(CONTROL_VERSION + 1 + 256 * admission_draw(2));
 		break;
 	case 5:
 		join->workers = admission_draw(2) ? beyond : 1 + admission_draw(140000);
@@ -108,11 +109,11 @@ static void be_odd(struct control_join *join, uint32_t odd)
 		join->latency_window = 1u << admission_draw(17);
 		break;
 	case 8:
-		join->version_max = 2;
+		join->version_max = CONTROL_VERSION + 1;
 		break;
 	case 9:
 		join->version_min = 0;
-		join->version_max = (uint16_t)admission_draw(2);
+		join->version_max = (uint16_t)admission_draw(CONTROL_VERSION + 1);
 		break;
 	case 11:
 		strcpy(join->key, "no key");
@@ -136,7 +137,10 @@ static void be_launched(struct control_join *join)
 struct control_join admission_join(void)
 {
 	bool is_crowd = admission_now.mood == MOOD_CROWD;
-	struct control_join join = { .version_min = 1, .version_max = 1, .workers = 1, .job = "j" };
+	struct control_join join = { .version_min = CONTROL_VERSION,
+				     .version_max = CONTROL_VERSION,
+				     .workers = 1,
+				     .job = "j" };
 	uint32_t odd = admission_now.mood == MOOD_ODD ? admission_draw(12) : admission_draw(200);
 
 	join.size = (uint16_t)(admission_shipped()->size

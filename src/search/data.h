@@ -52,7 +52,9 @@ struct data_config {
 	uint32_t
 		part[DATA_OPS]; /* R-WK-13: elements of each worker's part; 0: there are no parts */
 	uint8_t unwanted[DATA_OPS]; /* R-SW-15: bit w: worker w wants nothing of this operation */
-	uint32_t express;           /* bit o: operation o takes the express stream */
+	/* Bit o: operation o is a reduce_scatter of equal parts. They take turns, and each worker wants its own. */
+	uint32_t scattered;
+	uint32_t express;              /* bit o: operation o takes the express stream */
 	uint32_t sticky[DATA_WORKERS]; /* bit c: this worker's DATA of chunk c sets NONFINITE */
 	bool is_fifo;
 	uint32_t first_seq; /* seqs start after this one (and slots' phases at it): near the wrap */

@@ -2,6 +2,8 @@
 /* data_values.c - see data_values.h. */
 #include "search/data_values.h"
 
+#include <assert.h>
+
 /* Factors of the workers' values: whatever is missing, doubled or of another chunk shows in a sum. */
 static const int32_t scale[DATA_WORKERS] = { 1, -1000, 1000000, 0x10000001 };
 
@@ -100,31 +102,45 @@ static const uint64_t *op_ends(const struct data_config *config, uint32_t op)
 	return part ? ends[op] : NULL;
 }
 
-static enum worker_wish wants_none(const void *caller, uint64_t first, uint32_t elements)
+uint32_t unwanted_of(const struct data_config *config, uint32_t op, uint32_t place)
 {
-	(void)caller;
-	(void)first;
-	(void)elements;
-	return WORKER_WANTS_NONE;
+	uint32_t all = (1u << config->workers) - 1, owner;
+
+	if (!(config->scattered >> op & 1))
+		return config->unwanted[op];
+	owner = place * map_full(op_shape(config, op), DATA_LANES) * config->workers /
+		config->ops[op].elements;
+	return all & ~(1u << owner);
 }
 
-static enum worker_wish wants_alone(const void *caller, uint64_t first, uint32_t elements)
-{
-	(void)caller;
-	(void)first;
-	(void)elements;
-	return WORKER_WANTS_ALONE;
-}
+/* Whose wish it is. */
+struct wisher {
+	const struct data_config *config;
+	uint32_t worker, op;
+};
 
-/* Nobody else wants any: R-WK-15. */
-static bool is_alone(const struct data_config *config, uint32_t worker, uint32_t op)
+/* R-WK-14, R-WK-15 */
+static enum worker_wish wish_of(const void *caller, uint64_t first, uint32_t elements)
 {
-	return config->workers > 1 &&
-	       (config->unwanted[op] | 1u << worker) == (1u << config->workers) - 1;
+	const struct wisher *of = caller;
+	uint32_t full = map_full(op_shape(of->config, of->op), DATA_LANES);
+	uint32_t unwanted = unwanted_of(of->config, of->op, (uint32_t)first / full);
+
+	assert(elements);
+	if (unwanted >> of->worker & 1)
+		return WORKER_WANTS_NONE;
+	return of->config->workers > 1 &&
+			       (unwanted | 1u << of->worker) == (1u << of->config->workers) - 1
+		       ? WORKER_WANTS_ALONE
+		       : WORKER_WANTS_SOME;
 }
 
 struct worker_op op_make(const struct data_config *config, uint32_t worker, uint32_t op)
 {
+	static struct wisher wishers[DATA_WORKERS][DATA_OPS];
+	bool has_turns = config->part[op] || config->scattered >> op & 1;
+
+	wishers[worker][op] = (struct wisher){ config, worker, op };
 	return (struct worker_op){ .hash = op_hash(op),
 				   .count = config->ops[op].elements,
 				   .cookie = op,
@@ -132,11 +148,10 @@ struct worker_op op_make(const struct data_config *config, uint32_t worker, uint
 				   .stream = config->express >> op & 1 ? MAP_EXPRESS : MAP_BULK,
 				   .lane_op = config->part[op] ? WIRE_TAKE : WIRE_ADD,
 				   .ends = op_ends(config, op),
-				   .parts = config->workers,
+				   .parts = has_turns ? config->workers : 0,
 				   .mine = worker,
-				   .wants = config->unwanted[op] >> worker & 1 ? wants_none
-					    : is_alone(config, worker, op)     ? wants_alone
-									       : NULL,
+				   .wants = wish_of,
+				   .caller = &wishers[worker][op],
 				   .is_scaled = config->ops[op].is_scaled };
 }
 
@@ -160,24 +175,37 @@ static uint32_t op_of_chunk(const struct data_config *config, uint32_t *chunk)
 	return op;
 }
 
+/* R-MAP-8: where the elements of an operation's chunk are. */
+static uint32_t place_of(const struct data_config *config, uint32_t op, uint32_t index)
+{
+	bool has_turns = config->part[op] || config->scattered >> op & 1;
+	uint32_t run = config->express >> op & 1 || !config->run ? 1 : config->run;
+
+	if (!has_turns)
+		return index;
+	return (uint32_t)map_turn(index, op_chunks(config, op), config->workers, run);
+}
+
 bool nobody_wants(const struct data_config *config, uint32_t workers, uint32_t tag)
 {
 	int chunk = tag_chunk(config, tag);
-	uint32_t index = (uint32_t)chunk;
+	uint32_t index = (uint32_t)chunk, op;
 
-	return chunk >= 0 && !(workers & ~(uint32_t)config->unwanted[op_of_chunk(config, &index)]);
+	if (chunk < 0)
+		return false;
+	op = op_of_chunk(config, &index);
+	return !(workers & ~unwanted_of(config, op, place_of(config, op, index)));
 }
 
 bool somebody_gives(const struct data_config *config, uint32_t workers, uint32_t tag)
 {
 	int chunk = tag_chunk(config, tag);
-	uint32_t index = (uint32_t)chunk, op, run, place;
+	uint32_t index = (uint32_t)chunk, op, place;
 
 	if (chunk < 0)
 		return false;
 	op = op_of_chunk(config, &index);
-	run = config->express >> op & 1 || !config->run ? 1 : config->run;
-	place = (uint32_t)map_turn(index, op_chunks(config, op), config->workers, run);
+	place = place_of(config, op, index);
 	for (uint32_t w = 0; w < config->workers; w++)
 		if (workers >> w & 1 &&
 		    value_is_had(config, w, op_first_chunk(config, op) + place, 0))

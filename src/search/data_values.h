@@ -24,7 +24,9 @@ uint32_t op_first_chunk(const struct data_config *config, uint32_t op);
 uint32_t chunk_number(const struct data_config *config, const struct worker_chunk *chunk);
 /* The chunk that a tag stands for, for people; -1: none. */
 int tag_chunk(const struct data_config *config, uint32_t tag);
-/* Do these workers (a set of bits) all want nothing of the operation that a tag is of? */
+/* The workers that do not want the elements at a place of an operation: a set of bits. */
+uint32_t unwanted_of(const struct data_config *config, uint32_t op, uint32_t place);
+/* Do these workers (a set of bits) all want nothing of the chunk that a tag is of? */
 bool nobody_wants(const struct data_config *config, uint32_t workers, uint32_t tag);
 /* Has one of them the first element of the chunk that a tag is of? */
 bool somebody_gives(const struct data_config *config, uint32_t workers, uint32_t tag);

@@ -169,7 +169,11 @@ static const int32_t *lanes_stored(uint32_t worker, const struct worker_actions 
 	const int32_t *own = packet_at(was->built[was->seq & 1] - 1)->lane;
 	static int32_t both[DATA_LANES];
 
-	if (actions->is_bare && world.config->unwanted[actions->stored.cookie] >> worker & 1)
+	uint32_t op = (uint32_t)actions->stored.cookie;
+	uint32_t place =
+		chunk_number(world.config, &actions->stored) - op_first_chunk(world.config, op);
+
+	if (actions->is_bare && unwanted_of(world.config, op, place) >> worker & 1)
 		return NULL;
 	if (actions->is_bare)
 		return own;

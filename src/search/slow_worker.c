@@ -25,7 +25,8 @@ static uint32_t full_of(uint32_t op)
 static uint32_t place_of(const struct slow_event *event, const struct chunk *chunk)
 {
 	uint32_t run = event->stream == MAP_BULK && world.config->run ? world.config->run : 1;
-	uint32_t parts = world.config->part[chunk->op] ? world.config->workers : 1;
+	bool has_turns = world.config->part[chunk->op] || world.config->scattered >> chunk->op & 1;
+	uint32_t parts = has_turns ? world.config->workers : 1;
 	uint32_t runs = op_chunks(world.config, chunk->op) / run, group = chunk->index / run;
 	uint32_t next[DATA_WORKERS] = { 0 };
 
@@ -76,15 +77,21 @@ static uint32_t owners_of(const struct chunk *chunk, uint32_t worker, bool *is_s
 
 static bool wants_none(const struct chunk *chunk, uint32_t worker)
 {
+	uint32_t part = world.config->ops[chunk->op].elements / world.config->workers;
+
+	if (world.config->scattered >> chunk->op & 1)
+		return chunk->place * full_of(chunk->op) / part != worker;
 	return world.config->unwanted[chunk->op] >> worker & 1;
 }
 
 /* R-WK-15: are its elements for this worker alone? */
 static bool wants_alone(const struct chunk *chunk, uint32_t worker)
 {
-	return world.config->workers > 1 &&
-	       world.config->unwanted[chunk->op] ==
-		       ((1u << world.config->workers) - 1) - (1u << worker);
+	uint32_t others = 0;
+
+	for (uint32_t w = 0; w < world.config->workers; w++)
+		others += w != worker && wants_none(chunk, w);
+	return others && others == world.config->workers - 1 && !wants_none(chunk, worker);
 }
 
 static bool is_scaled(const struct chunk *chunk)

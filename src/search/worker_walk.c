@@ -143,7 +143,7 @@ static void draw_wants(struct worker_op *op, enum map_stream stream)
 
 static void record_parts(const struct worker_op *op)
 {
-	record_also(" ; %u", op->mine);
+	record_also(" ; %u %u", op->mine, op->parts);
 	for (uint32_t p = 0; op->ends && p < op->parts; p++)
 		record_also(" %llu", (unsigned long long)op->ends[p]);
 }
@@ -166,6 +166,8 @@ static struct worker_op drawn_op(const char *what, enum map_stream stream, uint6
 	op.count = chunks ? chunks * full - draw(full) : 0;
 	if (!draw(4))
 		draw_parts(&op, stream);
+	else if (!draw(4))
+		op.parts = draw(PARTS_MAX + 1); /* of a sum: they take turns */
 	record("%s %u %llu %llu %llu %u %u %u %u", what, stream, (unsigned long long)hash,
 	       (unsigned long long)op.count, (unsigned long long)cookie, op.lane_op, op.is_scaled,
 	       op.shape.elements, op.shape.lanes);

@@ -129,8 +129,8 @@ static void table__of_a_stranger_or_of_no_shape_is_denied_by_name(void **state)
 	open.dim = 64;
 	assert_denied(address, open, CONTROL_DENIED, "a sum of dim values");
 	open.bytes = 1472;
-	open.version_min = open.version_max = 2;
-	assert_denied(address, open, CONTROL_VERSION_BAD, "speaks protocol versions 2 to 2");
+	open.version_min = open.version_max = 3;
+	assert_denied(address, open, CONTROL_VERSION_BAD, "speaks protocol versions 3 to 3");
 	open.version_min = 1;
 	client = table_ask(address, open);
 	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
@@ -267,7 +267,7 @@ static void table__of_a_silent_server_goes_and_of_one_that_beats_stays(void **st
 	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
 	client_open(&silent, address);
 	open.table_open = world_shape("quiet");
-	open.table_open.version_min = open.table_open.version_max = 1;
+	open.table_open.version_min = open.table_open.version_max = CONTROL_VERSION;
 	client_send(&silent, &open);
 	client_expect(&silent, CONTROL_TABLE_GRANT, LONG_MS);
 	for (int i = 0; i < 1000 && !book_has("its server was silent"); i++) {
@@ -295,7 +295,7 @@ static void table__of_nobody_goes_because_the_aggregator_has_slept(void **state)
 	(void)state;
 	client_open(&client, tcp_address(server, address));
 	open.table_open = world_shape("quiet");
-	open.table_open.version_min = open.table_open.version_max = 1;
+	open.table_open.version_min = open.table_open.version_max = CONTROL_VERSION;
 	client_send(&client, &open);
 	client_expect(&client, CONTROL_TABLE_GRANT, LONG_MS);
 	shapeless.bytes = 100;

@@ -47,7 +47,7 @@ def turn(index, chunks, parts, run):
 
 class Operation:
     def __init__(self, stream, lanes, numbers, parts, wanted):
-        self.mine, *self.ends = parts
+        self.mine, self.parts, *self.ends = parts
         self.wanted = wanted  # elements [0, 1), by nobody else if 2; or all
         self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, *shape = numbers
         self.first, self.done, self.shape, self.run = stream.chunks, 0, shape, stream.run
@@ -57,8 +57,8 @@ class Operation:
     def told(self, chunk):
         """Cookie, first element and how many elements."""
         index = chunk - self.first
-        if self.ends:
-            index = turn(index, self.chunks, len(self.ends), self.run)
+        if self.parts:
+            index = turn(index, self.chunks, self.parts, self.run)
         first = index * self.full
         return self.cookie, first, min(self.full, self.count - first)
 

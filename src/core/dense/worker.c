@@ -105,7 +105,7 @@ static struct worker_chunk chunk_of(const struct worker *worker,
 {
 	uint64_t index = chunk - state->first;
 
-	if (state->op.ends)
+	if (state->op.parts > 1)
 		index = map_turn(index, state->chunks, state->op.parts,
 				 worker->map.run[state->op.stream]);
 	return (struct worker_chunk){

@@ -29,7 +29,7 @@ struct worker_op {
 	 * elements. Part p ends before element ends[p], the last one at count; lent until the operation is complete.
 	 * This worker has part `mine`; none: `mine` is `parts`. It is unscaled, and lane_op is TAKE. */
 	const uint64_t *ends;
-	uint32_t parts, mine;
+	uint32_t parts, mine; /* without `ends`: so many parts take turns (R-MAP-8); 0: none do */
 	/* R-WK-14, R-WK-15: what the caller wants of these elements. NULL: all, as others do. Lent as `ends` is. */
 	enum worker_wish (*wants)(const void *caller, uint64_t first, uint32_t elements);
 	const void *caller;

@@ -56,10 +56,10 @@ static void admission__another_protocol_version_is_denied_by_name(void **state)
 	say(11);
 	assert_done("deny>11 close>11 deny>10 close>10");
 	assert_text(CONTROL_VERSION_BAD, CONTROL_RANK_NONE,
-		    "rank 1 on host11 speaks protocol versions 2 to 2, this aggregator 1");
+		    "rank 1 on host11 speaks protocol versions 3 to 3, this aggregator 2");
 	join(13, 0, 2);
 	prepare_join(12, 1, 2);
-	t.message.join.version_max = CONTROL_VERSION + 1; /* 1 is among what it speaks */
+	t.message.join.version_max = CONTROL_VERSION + 1; /* 2 is among what it speaks */
 	say(12);
 	assert_done("add");
 }
