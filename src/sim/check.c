@@ -18,7 +18,8 @@ struct round {
 	uint32_t tag;
 	uint16_t exponent, lanes;
 	uint8_t flags;
-	uint32_t givers; /* how many had a lane that is not 0 */
+	uint32_t givers; /* how many had a lane that is not 0; */
+	uint32_t silent; /* and how many sent none */
 	uint32_t bare;   /* the workers that said BARE, */
 	uint32_t taken;  /* and the one whose lanes a TAKE round has; sets */
 	bool is_mixed;   /* they do not agree on what it is */
@@ -151,7 +152,8 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 					 .flags = flags,
 					 .bare = bare,
 					 .taken = taken,
-					 .givers = has_lanes(packet, lane) };
+					 .givers = has_lanes(packet, lane),
+					 .silent = !packet->lanes };
 		memcpy(sum, lane, packet->lanes * sizeof(*lane));
 		return;
 	}
@@ -172,6 +174,7 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 		return;
 	}
 	round->givers += has_lanes(packet, lane);
+	round->silent += !packet->lanes;
 	round->flags |= flags & WIRE_STICKY_MASK;
 	if (packet->exponent > round->exponent)
 		round->exponent = packet->exponent;
@@ -263,12 +266,13 @@ static void worker_sent(struct check *check, const struct net_sight *sight,
 
 /* --- what switches send: against the ledger --- */
 
-/* R-WK-13: a chunk of one part comes from one worker; any other is of several. Elements are not 0 (oracle.c). */
+/* R-WK-13: a chunk of one part comes from one worker; any other is of several, of which one may keep its lanes
+ * (R-WK-15). Elements are not 0 (oracle.c). */
 static bool is_of_its_owners(const struct round *round)
 {
 	if (wire_op_of(round->flags) == WIRE_TAKE)
 		return round->givers == (round->lanes > 0);
-	return wire_op_of(round->flags) != WIRE_ADD_NOCARRY || round->givers > 1;
+	return wire_op_of(round->flags) != WIRE_ADD_NOCARRY || round->givers + round->silent > 1;
 }
 
 /* R-SW-15: nobody who wants lanes gets none; `workers` are those that the RESULT is for. */

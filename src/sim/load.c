@@ -10,9 +10,10 @@ enum {
 	KIND_ALLREDUCE = 1,
 	KIND_BARRIER = 2,
 	KIND_GATHER = 3,
+	KIND_SCATTER = 4,
 };
 
-/* What a rank says of a vector in parts. */
+/* What a rank says of a vector of which it has not all, or does not want all. */
 struct gather {
 	struct scenario_parts parts;
 	struct endpoint_segment segments[2 * SIM_WORKERS_MAX];
@@ -89,7 +90,7 @@ void load_close(struct load *load)
 	free(load);
 }
 
-/* As it is before; what the rank does not want of a gather stays so. */
+/* As it is before; what the rank does not want stays so. */
 static void guarded_fill(const struct state *state, const struct scenario_op *op, uint32_t rank,
 			 uint8_t *guarded)
 {
@@ -106,17 +107,20 @@ static void gather_submit(struct gather *gather, const struct scenario_op *op, u
 	uint32_t bytes = lanes_bytes(op->type);
 	uint64_t first = 0;
 
-	submit->descriptor.kind = KIND_GATHER;
+	bool is_sum = op->op != LANES_COPY;
+
+	submit->descriptor.kind = is_sum ? KIND_SCATTER : KIND_GATHER;
 	submit->descriptor.root = (uint32_t)op->parts;
-	submit->ends = parts->ends;
+	submit->ends = is_sum ? NULL : parts->ends;
 	submit->parts = parts->count;
 	submit->mine = parts->mine[rank];
+	submit->is_for_one = parts->is_for_one;
 	submit->segments = gather->segments;
 	for (uint32_t i = 0; i < 2 * parts->count; first = parts->pieces[i++]) {
 		struct endpoint_segment piece = { .first = first,
 						  .count = parts->pieces[i] - first };
 
-		if (i / 2 == submit->mine)
+		if (is_sum || i / 2 == submit->mine)
 			piece.source = (const uint8_t *)submit->source + first * bytes;
 		if (parts->wanted[rank] >> i & 1)
 			piece.destination = (uint8_t *)submit->destination + first * bytes;
@@ -136,7 +140,7 @@ void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoi
 		state->source[rank] = need(malloc(bytes + 1));
 		state->guarded[rank] = need(malloc(bytes + 2 * GUARD_BYTES));
 		oracle_fill(op, rank, state->source[rank]);
-		if (op->op == LANES_COPY) {
+		if (op->parts) {
 			state->gather[rank] = need(malloc(sizeof(struct gather)));
 			scenario_parts(op, load->scenario->workers, &state->gather[rank]->parts);
 		}
@@ -176,24 +180,84 @@ static void guards_check(struct load *load, uint32_t rank, uint32_t index)
 				   "w%u wrote beside its result of operation %u", rank, index);
 }
 
-/* The rank has what it wants of a gather, and nothing else is written. */
-static void gather_verify(struct load *load, uint32_t rank, uint32_t index)
+/* The rank's memory is as `expected`, which is given back. */
+static void memory_verify(struct load *load, uint32_t rank, uint32_t index, uint8_t *expected)
 {
 	const struct scenario_op *op = &load->scenario->op[index];
-	const struct state *state = &load->state[index];
+	const uint8_t *found = load->state[index].guarded[rank];
 	size_t bytes = op_bytes(op) + 2 * GUARD_BYTES, i = 0;
-	uint8_t *expected = need(malloc(bytes));
 
-	guarded_fill(state, op, rank, expected);
-	oracle_gather(op, load->scenario->workers, rank, (const void *const *)state->source,
-		      expected + GUARD_BYTES);
-	while (i < bytes && state->guarded[rank][i] == expected[i])
+	while (i < bytes && found[i] == expected[i])
 		i++;
 	if (i < bytes)
 		check_fail(load->check, UINT32_MAX, 0,
-			   "operation %u, a gather: byte %zu of w%u is %02x, not %02x", index,
-			   i - GUARD_BYTES, rank, state->guarded[rank][i], expected[i]);
+			   "operation %u, a %s: byte %zu of w%u is %02x, not %02x", index,
+			   op->op == LANES_COPY ? "gather" : "scatter", i - GUARD_BYTES, rank,
+			   found[i], expected[i]);
 	free(expected);
+}
+
+static uint8_t *memory_before(const struct load *load, uint32_t rank, uint32_t index)
+{
+	const struct scenario_op *op = &load->scenario->op[index];
+	uint8_t *memory = need(malloc(op_bytes(op) + 2 * GUARD_BYTES));
+
+	guarded_fill(&load->state[index], op, rank, memory);
+	return memory;
+}
+
+/* The rank has what it wants of a gather, and nothing else is written. */
+static void gather_verify(struct load *load, uint32_t rank, uint32_t index)
+{
+	uint8_t *expected = memory_before(load, rank, index);
+
+	oracle_gather(&load->scenario->op[index], load->scenario->workers, rank,
+		      (const void *const *)load->state[index].source, expected + GUARD_BYTES);
+	memory_verify(load, rank, index, expected);
+}
+
+/* The pieces that the rank wants, from one memory to another. */
+static void pieces_copy(const struct load *load, uint32_t rank, uint32_t index, const uint8_t *from,
+			uint8_t *to)
+{
+	const struct scenario_op *op = &load->scenario->op[index];
+	size_t bytes = lanes_bytes(op->type), first = 0, end;
+	struct scenario_parts parts;
+
+	scenario_parts(op, load->scenario->workers, &parts);
+	for (uint32_t i = 0; i < 2 * parts.count; i++, first = end) {
+		end = parts.pieces[i] * bytes;
+		if (parts.wanted[rank] >> i & 1)
+			memcpy(to + first, from + first, end - first);
+	}
+}
+
+/* The rank has of `whole` what it wants, and nothing else is written. */
+static void pieces_verify(struct load *load, uint32_t rank, uint32_t index, const uint8_t *whole)
+{
+	uint8_t *expected = memory_before(load, rank, index);
+
+	pieces_copy(load, rank, index, whole, expected + GUARD_BYTES);
+	memory_verify(load, rank, index, expected);
+}
+
+/* Who wants a piece of a sum has the same as all who do, and that is right. */
+static void scatter_verify(struct load *load, uint32_t index)
+{
+	const struct scenario *scenario = load->scenario;
+	const struct state *state = &load->state[index];
+	uint8_t *whole = need(malloc(op_bytes(&scenario->op[index]) + 1));
+	char text[ORACLE_TEXT];
+
+	for (uint32_t w = 0; w < scenario->workers; w++)
+		pieces_copy(load, w, index, state->guarded[w] + GUARD_BYTES, whole);
+	for (uint32_t w = 0; w < scenario->workers; w++)
+		pieces_verify(load, w, index, whole);
+	if (!oracle_verify(&scenario->op[index], scenario->workers, scenario->lanes,
+			   (const void *const *)state->source, whole, text))
+		check_fail(load->check, UINT32_MAX, 0, "operation %u of %u, a scatter: %s", index,
+			   scenario->ops, text);
+	free(whole);
 }
 
 /* Everybody has it. R-NUM-7: and to the bit, in whatever order packets have come. */
@@ -217,15 +281,17 @@ static void op_verify(struct load *load, uint32_t index)
 				   is_out_of_range ? "in" : "out of");
 		if (op->op == LANES_COPY)
 			gather_verify(load, w, index);
-		else if (is_out_of_range)
+		else if (op->parts || is_out_of_range)
 			continue;
 		else if (memcmp(result, state->guarded[w] + GUARD_BYTES, op_bytes(op)) != 0)
 			check_fail(load->check, UINT32_MAX, 0,
 				   "operation %u differs between w0 and w%u", index, w);
 	}
-	if (op->op != LANES_COPY && !is_out_of_range &&
-	    !oracle_verify(op, scenario->workers, scenario->lanes,
-			   (const void *const *)state->source, result, text))
+	if (op->op != LANES_COPY && op->parts)
+		scatter_verify(load, index);
+	else if (op->op != LANES_COPY && !is_out_of_range &&
+		 !oracle_verify(op, scenario->workers, scenario->lanes,
+				(const void *const *)state->source, result, text))
 		check_fail(load->check, UINT32_MAX, 0, "operation %u of %u: %s", index,
 			   scenario->ops, text);
 	load->elements += op->count;
@@ -322,6 +388,8 @@ void load_lost(struct load *load)
 			guards_check(load, w, i);
 			if (scenario->op[i].op == LANES_COPY)
 				gather_verify(load, w, i);
+			else if (scenario->op[i].parts)
+				pieces_verify(load, w, i, state->guarded[w] + GUARD_BYTES);
 			else if (!oracle_verify(&scenario->op[i], scenario->workers,
 						scenario->lanes, (const void *const *)state->source,
 						state->guarded[w] + GUARD_BYTES, text))

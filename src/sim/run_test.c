@@ -159,7 +159,7 @@ static void scenario__deep_trees_have_three_levels(void **state)
 static void scenario__draws_trees_wraps_and_every_size_in_their_shares(void **state)
 {
 	uint32_t trees = 0, wraps = 0, shards[SIM_SHARDS_MAX + 1] = { 0 }, lanes[361] = { 0 };
-	uint32_t workers[SIM_WORKERS_MAX + 1] = { 0 }, gathers[LANES_TYPES] = { 0 };
+	uint32_t workers[SIM_WORKERS_MAX + 1] = { 0 }, gathers[LANES_TYPES] = { 0 }, scatters = 0;
 	struct scenario scenario;
 
 	(void)state;
@@ -171,8 +171,10 @@ static void scenario__draws_trees_wraps_and_every_size_in_their_shares(void **st
 		shards[scenario.shards]++;
 		lanes[scenario.lanes]++;
 		workers[scenario.workers]++;
-		for (uint32_t i = 0; i < scenario.ops; i++)
+		for (uint32_t i = 0; i < scenario.ops; i++) {
 			gathers[scenario.op[i].type] += scenario.op[i].op == LANES_COPY;
+			scatters += scenario.op[i].op != LANES_COPY && scenario.op[i].parts;
+		}
 	}
 	assert_in_range(trees, 800, 1200);
 	assert_in_range(wraps, 800, 1200);
@@ -182,6 +184,7 @@ static void scenario__draws_trees_wraps_and_every_size_in_their_shares(void **st
 		assert_true(workers[i] > 150);
 	for (uint32_t i = 0; i < LANES_TYPES; i++)
 		assert_true(gathers[i] > 50);
+	assert_true(scatters > 1000);
 	assert_true(lanes[4] > 300 && lanes[8] > 300 && lanes[64] > 300 && lanes[360] > 300);
 }
 

@@ -14,6 +14,7 @@ enum {
 	SLOTS_MAX = 320,
 	STRAGGLE_NS = 200 * MS,
 	GATHERS_STREAM = 333,
+	SCATTERS_STREAM = 334,
 };
 /* A whole turn of the held ring takes 4 s, and what is to be recovered in a tree by one PROBE takes four
  * packets in a row: in a storm, many turns. */
@@ -260,6 +261,25 @@ static void draw_gathers(struct scenario *scenario)
 	}
 }
 
+/* In some scenarios, not all ranks want all of some operations: as draw_gathers. */
+static void draw_scatters(struct scenario *scenario)
+{
+	struct rng rng;
+
+	rng_init(&rng, scenario->seed, SCATTERS_STREAM);
+	uint32_t share = rng_chance(&rng, 700000) ? 0 : rng_below(&rng, 1000000);
+	for (uint32_t i = 0; i < scenario->ops; i++) {
+		struct scenario_op *op = &scenario->op[i];
+
+		if (op->is_barrier || !rng_chance(&rng, share))
+			continue;
+		if (op->op == LANES_COPY)
+			op->parts |= 1ull << 63;
+		else
+			op->parts = rng_next(&rng) | 1;
+	}
+}
+
 /* Another operation than the others call: in one respect, at one rank. */
 static void draw_odd(struct scenario *scenario, struct rng *rng)
 {
@@ -480,6 +500,7 @@ void scenario_draw_short(struct scenario *scenario, uint64_t seed, enum scenario
 	draw_weather(scenario, &rng);
 	draw_ops(scenario, &rng);
 	draw_gathers(scenario);
+	draw_scatters(scenario);
 	if (scenario->kind == SCENARIO_disagree)
 		draw_odd(scenario, &rng);
 	else

@@ -63,17 +63,21 @@ struct scenario_op {
 	uint32_t is_in_place; /* a bit per rank */
 	bool is_plain;        /* numbers that a reader of a trace can tell apart; `data` is 0..9 */
 	uint64_t data;        /* seeds its contents */
-	uint64_t parts;       /* LANES_COPY: seeds its parts */
+	/* LANES_COPY: seeds its parts, and who wants them. Of a sum: who wants which pieces; 0: all want all. The
+	 * highest bit: one worker alone wants each piece (R-WK-15). */
+	uint64_t parts;
 };
 
-/* R-WK-13. Each part has two pieces, as in a scatter a worker may want one and not the other. Parts and pieces may be
+/* R-WK-13, R-WK-14. Each part has two pieces, as in a scatter a worker may want one and not the other. Parts and pieces may be
  * empty. */
 struct scenario_parts {
 	uint32_t count;                       /* 1 to as many as there are workers */
 	uint64_t ends[SIM_WORKERS_MAX];       /* of each part */
 	uint64_t pieces[2 * SIM_WORKERS_MAX]; /* where these end */
 	uint32_t mine[SIM_WORKERS_MAX];       /* which part a worker has; `count`: none */
-	uint32_t wanted[SIM_WORKERS_MAX];     /* by a worker: a bit per piece */
+	uint32_t wanted
+		[SIM_WORKERS_MAX]; /* by a worker: a bit per piece; of a sum, by some worker */
+	bool is_for_one;           /* by one */
 };
 
 /* How a worker behaves. */
@@ -143,7 +147,7 @@ void scenario_draw_job(struct scenario *scenario, const struct scenario *first, 
 /* scenario_wide.c: what the kinds from `partition` on change in what a seed has drawn. */
 void scenario_widen(struct scenario *scenario, struct rng *rng);
 void scenario_deepen(struct scenario_shard *shard, uint32_t workers, struct rng *rng);
-/* scenario_parts.c: how the vector of a gather is divided among so many workers. */
+/* scenario_parts.c: how the vector of a gather, or of a sum of which not all want all, is divided among so many workers. */
 void scenario_parts(const struct scenario_op *op, uint32_t workers, struct scenario_parts *parts);
 const char *scenario_name(enum scenario_kind kind);
 const char *scenario_about(enum scenario_kind kind);
