@@ -5,7 +5,9 @@ is right is put together here from what the ranks send; sums are those of tests/
 
 Jobs of 1 to 5 ranks in local mode. Sizes are around those of packets; in place and not; of equal parts, and of parts of
 their own sizes and places; blocking, and in a group; in parts of a split; from two threads at once, on two
-communicators. every_collective.py --rank ... is one rank; the first process works out what is right."""
+communicators. every_collective.py --rank ... is one rank; the first process works out what is right.
+Each type has one operation at each size, and three types have the largest size; with WHOLE=1 in the environment every type
+has every operation at every size (minutes)."""
 import collections
 import ctypes
 import sys
@@ -28,17 +30,26 @@ GAP = 2
 Case = collections.namedtuple("Case", "number kind dtype op size turn is_counted is_in_place is_grouped")
 
 
+def ops_of(dtype):
+    if dtype >= 10:
+        return [ways.MIN, ways.MAX, *every_type.BITS] if dtype == every_type.BOOL else [ways.SUM, ways.AVG, ways.PROD]
+    pairs = [every_type.MINLOC, every_type.MAXLOC, every_type.USER] * every_type.IS_WHOLE
+    return every_type.OPS + [*every_type.BITS] * (dtype not in every_type.CALM) + pairs
+
+
 def cases():
     number = 0
     for kind in KINDS:
         for dtype in [*range(10), every_type.BOOL, every_type.COMPLEX64, every_type.COMPLEX128]:
-            for size in SIZES + [LARGE] * (dtype in LARGE_TYPES):
-                ops = (every_type.OPS + [*every_type.BITS] * (dtype not in every_type.CALM) if dtype < 10 else
-                       [*every_type.BITS] if dtype == every_type.BOOL else [ways.SUM, ways.AVG, ways.PROD])
+            for size in SIZES + [LARGE] * (every_type.IS_WHOLE or dtype in LARGE_TYPES):
                 number += 1
-                is_counted = kind in COUNTED and number % 3 == 0
-                yield Case(number, kind, dtype, ops[number % len(ops)] if kind in IS_SUM else 0, size, number // 2,
-                           is_counted, number % 2 == 0 and kind != ALLTOALL, number % 4 < 2)
+                ops = ops_of(dtype)
+                for op in [0] if kind not in IS_SUM else ops if every_type.IS_WHOLE else [ops[number % len(ops)]]:
+                    number += every_type.IS_WHOLE
+                    is_pair = op in (every_type.MINLOC, every_type.MAXLOC)
+                    is_counted = kind in COUNTED and number % 3 == 0 and not is_pair
+                    yield Case(number, kind, dtype, op, size + size % 2 * is_pair, number // 2, is_counted,
+                               number % 2 == 0 and kind != ALLTOALL, number % 4 < 2 or op == every_type.USER)
 
 
 class Shape:
@@ -151,6 +162,8 @@ class Rank(every_type.Rank):
         if not case.is_grouped and not case.is_counted:
             return self.ok(getattr(lib, "tally_" + NAMES[case.kind])(*arguments))
         options = every_type.Options(size=ctypes.sizeof(every_type.Options), name=b"part")
+        if case.op == every_type.USER:
+            options.reduce = ctypes.cast(every_type.reduce, ctypes.c_void_p)
         if case.is_counted:
             counts, displs = ((ctypes.c_size_t * len(some))(*some) for some in shape.options(rank))
             options.counts, options.displs = ctypes.addressof(counts), ctypes.addressof(displs)

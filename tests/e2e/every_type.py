@@ -5,7 +5,8 @@ works out each result to the bit from docs/protocol.md alone, with fractions.
 
 Jobs of 1 to 5 ranks in local mode. Sizes are around those of packets; in place and not; in a group; in parts of a
 split; from two threads at once, on two communicators. Of the largest size a few packets are checked, of all others
-every element, and on every rank. every_type.py --rank ... is one rank; the first process works out what is right.
+every element, and on every rank. With WHOLE=1 in the environment all have every size. every_type.py --rank ... is one
+rank; the first process works out what is right.
 """
 import ctypes
 from fractions import Fraction
@@ -23,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "interop"))
 import lanes as ways  # noqa: E402
 
+IS_WHOLE = os.environ.get("WHOLE") == "1"
 SIZES = [0, 1, 359, 360, 361, 65537]
 PAIRS = [(1, 359), (360, 361)]  # in a group
 FIXED, EXPONENT = (720, 5), 127  # of float32 with a fixed scale, for elements below 2
@@ -81,17 +83,20 @@ def cases():
     for dtype in range(10):
         for op in OPS + [*BITS] * (dtype not in CALM):
             some = [(size,) for size in SIZES] + PAIRS
-            for sizes in some[1::3] if is_gathered(dtype, op) else some:
+            for sizes in some[1::3] if is_gathered(dtype, op) and not IS_WHOLE else some:
                 yield dtype, op, sizes
             if dtype == ways.FLOAT32 and op in (ways.SUM, ways.AVG):
                 yield from [(dtype, op, FIXED)] * 3
         for op in (MINLOC, MAXLOC):  # of pairs
             yield from ((dtype, op, (2,)), (dtype, op, (360, 718)))
+            yield from ((dtype, op, (size + size % 2,)) for size in SIZES * IS_WHOLE)
         yield dtype, USER, (361, 5)
+        yield from ((dtype, USER, (size, 0)) for size in SIZES * IS_WHOLE)
     for dtype, ops in ((BOOL, [ways.MIN, ways.MAX, *BITS]), (COMPLEX64, (ways.SUM, ways.AVG, ways.PROD)),
                        (COMPLEX128, (ways.SUM, ways.AVG, ways.PROD))):
         for op in ops:
             yield from ((dtype, op, (1,)), (dtype, op, (361,)), (dtype, op, PAIRS[1]))
+            yield from ((dtype, op, (size,)) for size in SIZES * IS_WHOLE)
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
