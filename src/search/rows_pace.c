@@ -26,6 +26,8 @@ static const struct search_row rows[] = {
 	WALK(crossed, "20000 worlds of 40 s", SEARCH_LONG, .walks = 20000, .steps = 400),
 	{ "numbers: 5000 draws", numbers_model, &(const uint32_t){ 5000 }, 0 },
 	{ "numbers: 1000000 draws", numbers_model, &(const uint32_t){ 1000000 }, SEARCH_LONG },
+	{ "exact: 10000 sums", exact_model, &(const uint32_t){ 10000 }, 0 },
+	{ "exact: 1000000 sums", exact_model, &(const uint32_t){ 1000000 }, SEARCH_LONG },
 };
 /* clang-format on */
 const struct search_rows search_rows_pace = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -6,6 +6,7 @@ import collections
 import sys
 
 import replay_admission
+import replay_exact
 import replay_member
 import replay_numbers
 import replay_pace
@@ -14,7 +15,7 @@ import replay_worker
 from replay_numbers import Differs
 
 CALLS = {**replay_numbers.CALLS, **replay_pace.CALLS, **replay_member.CALLS, **replay_admission.CALLS,
-         **replay_worker.CALLS, **replay_texts.CALLS, "until": lambda now_ms: None}
+         **replay_worker.CALLS, **replay_texts.CALLS, **replay_exact.CALLS, "until": lambda now_ms: None}
 TRACE = 12  # lines that are shown before the one that differs
 
 
