@@ -89,10 +89,21 @@ struct rates {
 	double elements_per_s, algbw, busbw, wire;
 };
 
-/* Each rank sends the whole vector. */
-static bool is_all_sent(enum bench_kind kind)
+/* Of n vectors, what ranks must send together: a rank keeps what it alone is to receive. */
+static double sent_share(enum bench_kind kind, double n)
 {
-	return kind == BENCH_ALLREDUCE || kind == BENCH_REDUCE || kind == BENCH_REDUCE_SCATTER;
+	switch (kind) {
+	case BENCH_ALLREDUCE:
+		return 1;
+	case BENCH_BROADCAST:
+	case BENCH_ALLGATHER:
+		return 1 / n;
+	case BENCH_GATHER:
+	case BENCH_SCATTER:
+		return (n - 1) / n / n;
+	default:
+		return (n - 1) / n;
+	}
 }
 
 /* As nccl-tests has it: the share of the bytes that must pass through the busiest link. */
@@ -113,11 +124,9 @@ static struct rates rates_of(const struct bench_report *report, const struct ben
 		ratio((double)row->all.elements / n, (double)row->all.timed_ns / 1e9);
 	rates.algbw = rates.elements_per_s * (double)data_bytes(row->dtype) / 1e9;
 	rates.busbw = rates.algbw * busbw_share(report->options->kind, n);
-	/* Of the others a rank sends a part, or nothing but headers. */
-	rates.wire = !is_all_sent(report->options->kind)
-			     ? 0
-			     : ratio((double)(row->all.elements * data_bytes(row->dtype)),
-				     (double)row->all.bytes_out);
+	rates.wire = ratio((double)(row->all.elements * data_bytes(row->dtype)) *
+				   sent_share(report->options->kind, n),
+			   (double)row->all.bytes_out);
 	return rates;
 }
 
