@@ -7,7 +7,7 @@ HEADER = struct.Struct(">BBHIIHHHHI")  # R-WIRE-2
 NONCE_BYTES = 16
 UPDATE, PROBE, RESULT, HELD, ACK, CONFIRM, NEED, HELLO, WELCOME = range(1, 10)  # R-WIRE-3
 LANES_MAX, HELLO_LANES_MIN = 16368, 8  # R-WIRE-4
-DATA, EXPONENT, DETAIL = range(3)  # R-WIRE-5: bits 0-1; bits 2-4 are ADD, 0, in every allreduce
+DATA, EXPONENT, DETAIL = range(3)  # R-WIRE-5: bits 0-1; bits 2-3 are ADD, 0, in every allreduce
 NONFINITE, RANGE, RESENT, HINT = 1 << 5, 1 << 6, 1 << 7, 1 << 7
 STICKY, IDENTITY, BARE = NONFINITE | RANGE, 0x0F, 0x10
 UNKNOWN = 0xFFFF  # R-WIRE-10
@@ -39,7 +39,7 @@ def parse(datagram):
         return None
     if len(packet.body) != 4 * packet.lanes:
         return None
-    if packet.type in (UPDATE, RESULT) and (packet.flags & 3 == 3 or packet.flags >> 2 & 7 > 3):
+    if packet.type in (UPDATE, RESULT) and packet.flags & 3 == 3 or packet.type == RESULT and packet.flags & BARE:
         return None
     return packet
 

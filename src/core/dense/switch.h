@@ -56,7 +56,7 @@ struct switch_copy {
 	uint16_t lanes;
 	uint16_t exponent;
 	uint16_t last; /* the child that contributed last */
-	uint8_t flags; /* bits 0-4 of the round, sticky bits OR-ed */
+	uint8_t flags; /* bits 0-3 of the round, sticky bits OR-ed */
 	uint8_t reserved;
 };
 

@@ -55,7 +55,7 @@ struct worker_slot {
 	uint16_t governing; /* exponent of the last accepted result; UNKNOWN before the first */
 	uint16_t scale;     /* exponent that this chunk's DATA round was scaled with */
 	uint8_t state;      /* enum worker_slot_state */
-	uint8_t flags;      /* bits 0-4, as sent */
+	uint8_t flags;      /* bits 0-3, as sent */
 	uint8_t is_probed;  /* a PROBE went out since the last copy of the UPDATE */
 	uint8_t is_resent;  /* more than one copy went out */
 	uint8_t is_bare;    /* the RESULT may have no lanes */
