@@ -17,7 +17,7 @@
 #
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
 # (212992 is all that a stock kernel gives to who has no privileges). COLLECTIVE (allreduce): what rate runs, as
-# broadcast or allgather. TALLY_BUILD is the build (default
+# broadcast or allgather; WIRE: tally bench --wire. TALLY_BUILD is the build (default
 # build/release). ITERS (3): operations of rate; DTYPE (float32): their types, as float16,float32. SEED: of loss and
 # latency. Rank 0's table or JSON (JSON=1) goes to stdout. The hub is not shaped: a switch, not a host with one
 # worker's link.
@@ -71,7 +71,8 @@ rate)
 	"$HERE/lab.sh" up "$count"
 	"$HERE/lab.sh" shape "${4:-1gbit}" 128kb 2mb
 	start
-	bench "$count" --elements "${3:-25000000}" --dtype "${DTYPE:-float32}" --iters "$ITERS" --warmup 1
+	bench "$count" --elements "${3:-25000000}" --dtype "${DTYPE:-float32}" --iters "$ITERS" --warmup 1 \
+		${WIRE:+--wire "$WIRE"}
 	;;
 loss)
 	count=${2:-4}

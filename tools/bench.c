@@ -141,6 +141,7 @@ static void batch_add(struct bench *bench, uint64_t count, int dtype)
 			.is_avg = bench->options.is_avg,
 			.count = count,
 			.scale = bench->options.scale,
+			.wire = (enum data_wire)bench->options.wire,
 		},
 		.offset = bench->ops_bytes,
 	};
@@ -441,6 +442,8 @@ static int comm_open(struct bench *bench)
 
 	options.window_packets = (uint32_t)bench->options.window;
 	options.latency_slots = (uint32_t)bench->options.latency_slots;
+	if (bench->options.wire)
+		options.flags = bench->options.wire == DATA_HALF ? TALLY_HALF : TALLY_EXACT;
 	options.latency_window = (uint32_t)bench->options.latency_window;
 	snprintf(job, sizeof(job), "bench-%d-%" PRIu64, (int)getpid(), clock_ns());
 	result = bootstrap_is_launched(bootstrap_getenv, NULL)

@@ -23,6 +23,7 @@ enum bench_kind {
 	BENCH_ALLTOALL,
 };
 extern const char *const bench_kinds[]; /* their names, then NULL */
+extern const char *const bench_wires[]; /* the same, of enum data_wire */
 
 struct bench_options {
 	enum bench_kind kind;
@@ -37,6 +38,7 @@ struct bench_options {
 	uint64_t window;
 	uint64_t latency_slots, latency_window; /* latency mode, unless latency_slots is 0 */
 	double scale;                           /* 0: none */
+	uint32_t wire;                          /* enum data_wire */
 	bool is_checked;
 	bool is_json;
 	bool is_in_place;

@@ -181,8 +181,8 @@ void data_fill(const struct data_op *op, uint32_t rank, void *out)
 	}
 }
 
-/* tally.h: N * 2^(E-126) / 2^(31 - ceil(log2 N)), E the biased exponent of the largest magnitude; or N multiples of what a
- * fixed scale has. */
+/* tally.h: N * 2^(E-126) / 2^(31 - ceil(log2 N)), E the biased exponent of the largest magnitude; with 15 in place of 31
+ * in 16 bits; N multiples of what a fixed scale has; or nothing. */
 static double bound_of(const struct data_op *op, double top)
 {
 	int exponent;
@@ -191,10 +191,11 @@ static double bound_of(const struct data_op *op, double top)
 		frexp(op->scale, &exponent);
 		return ldexp((double)op->ranks, 1 - exponent);
 	}
-	if (top == 0)
+	if (top == 0 || op->wire == DATA_EXACT)
 		return 0;
 	frexp(top, &exponent); /* top < 2^exponent, that is E - 126 */
-	return ldexp((double)op->ranks, exponent - 31 + (int)block_log2(op->ranks));
+	exponent -= op->wire == DATA_HALF ? 15 : 31;
+	return ldexp((double)op->ranks, exponent + (int)block_log2(op->ranks));
 }
 
 /* The exact sums of elements [at, at + count), and the largest magnitude among what is added up. */
@@ -253,8 +254,9 @@ static void first_wrong(const struct data_op *op, const struct verify *chunk, si
 bool data_verify(const struct data_op *op, uint32_t lanes, const void *result,
 		 struct data_verdict *verdict)
 {
-	double *sum = malloc(lanes * (sizeof(double) + sizeof(int64_t)));
-	int64_t *sum_int = (void *)(sum + lanes);
+	uint32_t in_a_lane = op->wire == DATA_HALF ? 2 : 1;
+	double *sum = malloc((size_t)in_a_lane * lanes * (sizeof(double) + sizeof(int64_t)));
+	int64_t *sum_int = (void *)(sum + (size_t)in_a_lane * lanes);
 	size_t bytes = op->count * data_bytes(op->dtype);
 
 	if (!sum)
@@ -264,6 +266,7 @@ bool data_verify(const struct data_op *op, uint32_t lanes, const void *result,
 		free(sum);
 		return data_other_verify(op, lanes, result, verdict);
 	}
+	lanes *= in_a_lane;
 	for (size_t at = 0; at < op->count; at += lanes) {
 		size_t count = op->count - at < lanes ? op->count - at : lanes;
 		double top = chunk_sum(op, at, count, sum, sum_int);

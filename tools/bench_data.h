@@ -14,6 +14,9 @@
 
 enum { DATA_LANES_MAX = 65536 };
 
+/* How sums of float32 travel: tally.h's TALLY_HALF, TALLY_EXACT, or neither. */
+enum data_wire { DATA_FREE, DATA_HALF, DATA_EXACT };
+
 /* One operation. */
 struct data_op {
 	uint64_t seed;
@@ -23,6 +26,7 @@ struct data_op {
 	bool is_avg;
 	size_t count;
 	double scale; /* of a float32 sum, as in tally_op_options; 0: none */
+	enum data_wire wire;
 };
 
 /* No element's magnitude is as large. */

@@ -71,6 +71,33 @@ static void verify__right_sums_are_right(void **state)
 	}
 }
 
+static bool is_right(struct data_op op, enum data_wire wire, const float *sum)
+{
+	op.wire = wire;
+	return !verdict_of(&op, sum).wrong;
+}
+
+/* 16 bits may be further off, an exact sum not at all. */
+static void verify__bound_is_that_of_what_travels(void **state)
+{
+	struct data_op op = op_of(true, false);
+	float sum[COUNT], *least = sum;
+
+	(void)state;
+	sum_make(&op, (int32_t *)(void *)sum);
+	for (size_t i = 0; i < COUNT; i++)
+		least = fabsf(sum[i]) < fabsf(*least) ? &sum[i] : least;
+	assert_true(is_right(op, DATA_EXACT, sum));
+	*least = nextafterf(nextafterf(*least, 100), 100);
+	assert_true(is_right(op, DATA_FREE, sum));
+	assert_false(is_right(op, DATA_EXACT, sum));
+	*least += 1e-4f;
+	assert_true(is_right(op, DATA_HALF, sum));
+	assert_false(is_right(op, DATA_FREE, sum));
+	*least += 1;
+	assert_false(is_right(op, DATA_HALF, sum));
+}
+
 static void verify__one_too_much_is_wrong(void **state)
 {
 	struct data_op op = op_of(false, false);
@@ -250,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verify__right_sums_are_right),
+		cmocka_unit_test(verify__bound_is_that_of_what_travels),
 		cmocka_unit_test(verify__one_too_much_is_wrong),
 		cmocka_unit_test(verify__floats_beyond_the_bound_are_wrong),
 		cmocka_unit_test(verify__nan_and_infinity_are_wrong),

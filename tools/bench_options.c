@@ -54,6 +54,8 @@ static const char help[] =
 	"  --latency-slots S          latency mode with S slots: int32 that fit one packet\n"
 	"  --latency-window P         ... and P operations in flight at most (S / 2, or 1)\n"
 	"  --scale F                  sums of float32 with a fixed scale (tally_op_options.scale)\n"
+	"  --wire half|exact          sums of float32 in 16 bits, or exact (TALLY_HALF, "
+	"TALLY_EXACT)\n"
 	"  --no-check                 do not verify (--check is the default)\n"
 	"  --seed S                   seed of the data (a new one each time, printed)\n"
 	"  --timeline FILE            write the timeline of every operation, for Perfetto\n"
@@ -163,6 +165,7 @@ static const char *timeline_take(struct opt_value *value)
 }
 
 static const char *const ops[] = { "sum", "avg", NULL };
+const char *const bench_wires[] = { "free", "half", "exact", NULL };
 
 #define AT(field) OPT_FIELD(struct bench_options, field)
 /* clang-format off */
@@ -180,6 +183,7 @@ static const struct opt table[] = {
 	{ "latency-slots", OPT_NUMBER, AT(latency_slots), .min = 1, .max = LATENCY_SLOTS_MAX },
 	{ "latency-window", OPT_NUMBER, AT(latency_window), .min = 1, .max = LATENCY_SLOTS_MAX },
 	{ "scale", OPT_REAL, AT(scale), .low = 0x1p-126, .high = 0x1p126 },
+	{ "wire", OPT_CHOICE, AT(wire), .names = bench_wires, .takes = "free, half or exact" },
 	{ "check", OPT_FLAG, AT(is_checked) },
 	{ "no-check", OPT_UNSET, AT(is_checked), .same = "check" },
 	{ "seed", OPT_NUMBER, AT(seed) },
@@ -221,17 +225,21 @@ static int latency_settle(struct bench_options *options, bool has_sizes, bool ha
 	return 0;
 }
 
-/* A scale is for sums of float32. */
-static int scale_settle(struct bench_options *options, bool has_dtypes)
+/* A scale, and a form on the wire, are for sums of float32. */
+static int form_settle(struct bench_options *options, bool has_dtypes)
 {
-	if (options->scale == 0)
+	const char *name = options->scale != 0 ? "--scale" : "--wire";
+
+	if (options->scale == 0 && !options->wire)
 		return 0;
+	if (options->scale != 0 && options->wire)
+		return refuse("--wire", "free with --scale, which says how sums travel");
 	if (options->kind != BENCH_ALLREDUCE && options->kind != BENCH_REDUCE &&
 	    options->kind != BENCH_REDUCE_SCATTER)
-		return refuse("--scale", "for allreduce, reduce and reduce_scatter");
+		return refuse(name, "for allreduce, reduce and reduce_scatter");
 	for (uint32_t i = 0; has_dtypes && i < options->dtypes_count; i++)
 		if (options->dtypes[i] != TALLY_FLOAT32)
-			return refuse("--scale", "for float32: --dtype float32");
+			return refuse(name, "for float32: --dtype float32");
 	options->dtypes_count = 1;
 	options->dtypes[0] = TALLY_FLOAT32;
 	return 0;
@@ -299,6 +307,6 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 		return refuse("--latency-slots", "latency mode has allreduce");
 	if (options->is_in_place && options->kind > BENCH_BROADCAST)
 		return refuse("--in-place", "for allreduce, reduce and broadcast");
-	status = scale_settle(options, opt_has(&command, &line, "dtype"));
+	status = form_settle(options, opt_has(&command, &line, "dtype"));
 	return status ? status : OPT_GO_ON;
 }

@@ -116,6 +116,7 @@ static double busbw_share(enum bench_kind kind, double n)
 
 static struct rates rates_of(const struct bench_report *report, const struct bench_row *row)
 {
+	double packed = report->options->wire == DATA_HALF ? 2 : 1; /* elements in a lane */
 	struct rates rates;
 	double n = report->ranks;
 
@@ -124,7 +125,7 @@ static struct rates rates_of(const struct bench_report *report, const struct ben
 		ratio((double)row->all.elements / n, (double)row->all.timed_ns / 1e9);
 	rates.algbw = rates.elements_per_s * (double)data_bytes(row->dtype) / 1e9;
 	rates.busbw = rates.algbw * busbw_share(report->options->kind, n);
-	rates.wire = ratio((double)(row->all.elements * data_bytes(row->dtype)) *
+	rates.wire = ratio((double)(row->all.elements * data_bytes(row->dtype)) / packed *
 				   sent_share(report->options->kind, n),
 			   (double)row->all.bytes_out);
 	return rates;
@@ -145,9 +146,9 @@ static void json_row(const struct bench_report *report, const struct bench_row *
 	cpu_model(cpu, sizeof(cpu));
 	kernel_release(kernel, sizeof(kernel));
 	printf("{\"command\":\"bench %s\",\"version\":\"%s\",\"ranks\":%u,\"op\":\"%s\","
-	       "\"scale\":%.17g,\"dtype\":\"%s\",",
+	       "\"scale\":%.17g,\"wire\":\"%s\",\"dtype\":\"%s\",",
 	       bench_kinds[options->kind], tally_get_version_text(), report->ranks,
-	       options->is_avg ? "avg" : "sum", options->scale,
+	       options->is_avg ? "avg" : "sum", options->scale, bench_wires[options->wire],
 	       row->is_random && options->dtypes_count > 1 ? "both" : bench_dtype_name(row->dtype));
 	if (row->is_random)
 		printf("\"elements_min\":%" PRIu64 ",\"elements_max\":%" PRIu64 ",\"wall_s\":%.6f,",
