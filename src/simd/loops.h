@@ -24,6 +24,7 @@
 #ifndef SIMD_LOOPS_H
 #define SIMD_LOOPS_H
 
+#include "core/shared/quant_exact.h"
 #include "core/shared/quant_long.h"
 #include "core/shared/wire.h"
 #include "simd/tables.h"
@@ -54,6 +55,8 @@ typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
 
+/* A bit for each of `digits` lanes, at most 16: is it not 0? None behind them is read. */
+LOOP_INLINE uint32_t not_zero(const int32_t *lane, uint32_t digits);
 /* The larger of each two, and the largest, unsigned. */
 LOOP_INLINE words larger(words a, words b);
 LOOP_INLINE uint32_t largest_of(words x);
@@ -307,6 +310,18 @@ static uint64_t loop_unpack_i64(uint64_t *dst, const int32_t *lane, size_t count
 				bool is_signed)
 {
 	return quant_long_unpack(dst, lane, count, bits, is_signed);
+}
+
+static uint8_t loop_pack_exact(int32_t *lane, const float *src, size_t count, uint32_t digits,
+			       uint32_t bits)
+{
+	return quant_exact_pack(lane, src, count, digits, bits);
+}
+
+static size_t loop_unpack_exact(float *dst, const int32_t *lane, size_t count, uint32_t digits,
+				uint32_t bits)
+{
+	return quant_exact_unpack(dst, lane, count, digits, bits, not_zero);
 }
 
 #endif

@@ -289,7 +289,8 @@ static void loop_unpack_half(void *dst, const int32_t *lane, size_t count,
 		.name = (its_name), .exponent_f32 = loop_exponent_f32, .pack_f32 = loop_pack_f32, \
 		.unpack_f32 = loop_unpack_f32, .pack_i32 = loop_pack_i32,                         \
 		.unpack_i32 = loop_unpack_i32, .pack_i64 = loop_pack_i64,                         \
-		.unpack_i64 = loop_unpack_i64, .exponent_half = loop_exponent_half,               \
+		.unpack_i64 = loop_unpack_i64, .pack_exact = loop_pack_exact,                     \
+		.unpack_exact = loop_unpack_exact, .exponent_half = loop_exponent_half,           \
 		.pack_half = loop_pack_half, .unpack_half = loop_unpack_half,                     \
 	}
 

@@ -2,6 +2,9 @@
 /*
  * Every table gives the bits of quant_scalar, which core/shared/quant_test.c holds against the rules.
  */
+#include <sys/mman.h>
+
+#include "core/shared/quant_exact.h"
 #include "core/shared/wire.h"
 #include "simd/simd.h"
 #include "tests/random.h"
@@ -420,6 +423,71 @@ static void simd__digits_of_64_bits_are_the_scalar_ones(void **state)
 				   22 + random_below(9), random_below(2));
 }
 
+enum { EXACTS = 40, EXACT_BYTES = EXACTS * QUANT_EXACT_DIGITS_MAX * 4 };
+
+/* Memory that ends where nothing may be read. */
+static int32_t *end_of_memory(void)
+{
+	uint8_t *pages = mmap(NULL, 2 * EXACT_BYTES + 65536, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *end = (uint8_t *)((uintptr_t)(pages + EXACT_BYTES + 65535) & ~(uintptr_t)65535);
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(end, EXACT_BYTES, PROT_NONE), 0);
+	return (int32_t *)(void *)end;
+}
+
+/* Most near one another, some of any size, some no numbers. */
+static float random_exact(uint32_t about)
+{
+	uint32_t bits = rng_u32(&rng);
+	float x;
+
+	if (random_below(8))
+		bits = (bits & 0x807fffff) | (about + random_below(20)) % 255 << 23;
+	if (!random_below(8))
+		bits &= ~(uint32_t)0 << random_below(32);
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* The sums of some ranks' floats, and where the first is that takes more. */
+static void check_exact(const struct quant_ops *ops, int32_t *end, uint32_t bits, uint32_t count)
+{
+	uint32_t digits = (277 + bits - 1) / bits, about = random_below(255);
+	int32_t *sum = end - (size_t)count * digits, scalar[EXACT_BYTES / 4],
+		other[EXACT_BYTES / 4];
+	size_t bytes = (size_t)count * digits * sizeof(*sum), whole;
+	uint32_t ranks = 1 + random_below(bits < 30 ? 3 : 1u << (31 - bits));
+	float src[EXACTS], dst[EXACTS], same[EXACTS];
+
+	memset(sum, 0, bytes);
+	for (uint32_t rank = 0; rank < ranks; rank++) {
+		for (uint32_t i = 0; i < count; i++)
+			src[i] = random_exact(about);
+		assert_int_equal(ops->pack_exact(other, src, count, digits, bits),
+				 quant_scalar.pack_exact(scalar, src, count, digits, bits));
+		assert_memory_equal(scalar, other, bytes);
+		for (uint32_t i = 0; i < count * digits; i++)
+			sum[i] += other[i];
+	}
+	whole = quant_scalar.unpack_exact(dst, sum, count, digits, bits);
+	assert_int_equal(ops->unpack_exact(same, sum, count, digits, bits), whole);
+	assert_memory_equal(dst, same, whole * sizeof(*dst));
+}
+
+static void simd__exact_sums_are_the_scalar_ones(void **state)
+{
+	size_t table_count;
+	const struct quant_ops *const *tables = simd_all(&table_count);
+	int32_t *end = end_of_memory();
+
+	(void)state;
+	for (uint32_t i = 0; i < 20000; i++)
+		for (size_t t = 1; t < table_count; t++)
+			check_exact(tables[t], end, QUANT_EXACT_BITS_MIN + i % 9, i % (EXACTS + 1));
+}
+
 static void simd__all_begins_with_scalar_and_ends_with_best(void **state)
 {
 	size_t count = 0;
@@ -492,6 +560,7 @@ int main(int argc, char **argv)
 		RANDOM(simd__pack_of_int32_copies_and_flags_like_the_scalar),
 		RANDOM(simd__unpack_of_int32_is_the_scalar_one),
 		RANDOM(simd__digits_of_64_bits_are_the_scalar_ones),
+		RANDOM(simd__exact_sums_are_the_scalar_ones),
 	};
 	return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ static inline void alone_assert(int is_true, const char *claim, const char *file
 #define assert_true(x) alone_assert(!!(x), #x, __FILE__, __LINE__)
 #define assert_int_equal(x, y) assert_true((x) == (y))
 #define assert_ptr_equal(x, y) assert_true((x) == (y))
+#define assert_ptr_not_equal(x, y) assert_true((x) != (y))
 #define assert_string_equal(x, y) assert_true(!strcmp(x, y))
 #define assert_memory_equal(x, y, bytes) assert_true(!memcmp(x, y, bytes))
 

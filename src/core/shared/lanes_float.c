@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lanes_float.c - floats as lanes: see lanes_ways.h. */
 #include "core/shared/lanes_ways.h"
+#include "core/shared/quant_exact.h"
 
 enum {
 	EXPONENT_MAX_64 = 2046,
@@ -358,7 +359,45 @@ const struct lanes_way lanes_float64 = { .exponent = float64_exponent,
 					 .unpack = wide_unpack,
 					 .detail = detail,
 					 .amend = amend };
-const struct lanes_way lanes_exact = { .pack = wide_pack,
-				       .unpack = wide_unpack,
+
+/* ---- the same for exact sums of float32 ---- */
+
+static bool is_quick(const struct lanes *lanes)
+{
+	return lanes->type == LANES_FLOAT32 && lanes->wide.bits >= QUANT_EXACT_BITS_MIN &&
+	       !lanes->is_avg;
+}
+
+static uint8_t exact_pack(const struct lanes *lanes, int32_t *lane, const void *source,
+			  uint32_t count, uint32_t exponent)
+{
+	if (!is_quick(lanes))
+		return wide_pack(lanes, lane, source, count, exponent);
+	return lanes->quant->pack_exact(lane, source, count, lanes->wide.lanes, lanes->wide.bits);
+}
+
+static uint64_t exact_unpack(const struct lanes *lanes, void *destination, const int32_t *lane,
+			     uint32_t count, uint32_t exponent, bool is_raw)
+{
+	uint32_t digits = lanes->wide.lanes, done = 0;
+	float *to = destination;
+
+	if (!is_quick(lanes))
+		return wide_unpack(lanes, destination, lane, count, exponent, is_raw);
+	while (done < count) {
+		done += (uint32_t)lanes->quant->unpack_exact(to + done,
+							     lane + (size_t)done * digits,
+							     count - done, digits,
+							     lanes->wide.bits);
+		if (done < count) /* by itself */
+			wide_unpack(lanes, to + done, lane + (size_t)done * digits, 1, exponent,
+				    is_raw);
+		done += done < count;
+	}
+	return 0;
+}
+
+const struct lanes_way lanes_exact = { .pack = exact_pack,
+				       .unpack = exact_unpack,
 				       .detail = detail,
 				       .amend = amend };

@@ -17,6 +17,7 @@
  */
 #include "core/shared/quant.h"
 
+#include "core/shared/quant_exact.h"
 #include "core/shared/quant_half.h"
 #include "core/shared/quant_long.h"
 #include "core/shared/quant_parts.h"
@@ -154,6 +155,18 @@ static uint64_t scalar_unpack_i64(uint64_t *dst, const int32_t *lane, size_t cou
 	return quant_long_unpack(dst, lane, count, bits, is_signed);
 }
 
+static uint8_t scalar_pack_exact(int32_t *lane, const float *src, size_t count, uint32_t digits,
+				 uint32_t bits)
+{
+	return quant_exact_pack(lane, src, count, digits, bits);
+}
+
+static size_t scalar_unpack_exact(float *dst, const int32_t *lane, size_t count, uint32_t digits,
+				  uint32_t bits)
+{
+	return quant_exact_unpack(dst, lane, count, digits, bits, quant_exact_found);
+}
+
 const struct quant_ops quant_scalar = {
 	.name = "scalar",
 	.exponent_f32 = scalar_exponent_f32,
@@ -163,6 +176,8 @@ const struct quant_ops quant_scalar = {
 	.unpack_i32 = scalar_unpack_i32,
 	.pack_i64 = scalar_pack_i64,
 	.unpack_i64 = scalar_unpack_i64,
+	.pack_exact = scalar_pack_exact,
+	.unpack_exact = scalar_unpack_exact,
 	.exponent_half = quant_half_exponent,
 	.pack_half = quant_half_pack,
 	.unpack_half = quant_half_unpack,
