@@ -19,7 +19,7 @@ static const struct search_row rows[] = {
 		.shards = 2, .slots = 44, .walks = 2000, .steps = 1200),
 	WALK(admission, "360 walks of 450 steps", 0, .walks = 360, .steps = 450),
 	WALK(admission, "6000 walks of 1000 steps", SEARCH_LONG, .walks = 6000, .steps = 1000),
-	WALK(worker, "after 2^32 chunks, 600 walks", 0, .walks = 600, .steps = 500),
+	WALK(worker, "after 2^32 chunks, 400 walks", 0, .walks = 400, .steps = 500),
 	WALK(member, "200 walks of 1000 steps", 0, .walks = 200, .steps = 1000),
 	WALK(member, "4000 walks of 1000 steps", SEARCH_LONG, .walks = 4000, .steps = 1000),
 	WALK(crossed, "300 worlds of 40 s", 0, .walks = 300, .steps = 400),
