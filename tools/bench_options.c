@@ -165,7 +165,6 @@ static const char *timeline_take(struct opt_value *value)
 }
 
 static const char *const ops[] = { "sum", "avg", NULL };
-const char *const bench_wires[] = { "free", "half", "exact", NULL };
 
 #define AT(field) OPT_FIELD(struct bench_options, field)
 /* clang-format off */

@@ -79,6 +79,8 @@ void report_open(struct bench_report *report)
 	fflush(stdout);
 }
 
+const char *const bench_wires[] = { "free", "half", "exact", NULL };
+
 static double ratio(double a, double b)
 {
 	return b > 0 ? a / b : 0;
