@@ -67,7 +67,8 @@ static const char help[] =
 	"algbw times 2(n-1)/n (of an allreduce), to compare with nccl-tests. goodput: tensor bits "
 	"that each rank "
 	"sends,\n"
-	"and gets, per second. wire: tensor bytes in the UDP payload sent. resent, probes, rounds: "
+	"and gets, per second. wire: tensor bytes that had to be sent, of 100 sent. resent, "
+	"probes, rounds: "
 	"all\n"
 	"ranks. cpu: seconds of all ranks while timed, an aggregator inside rank 0 included.\n"
 	"Exit status: 0 if all was verified on all ranks; 1 if not; 2 wrong command line.\n";

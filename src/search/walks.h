@@ -36,7 +36,7 @@ void member_walk_model(struct bfs_model *model, const void *config);
  * draws what the functions are called with, often at their bounds. config: how many, a uint32_t. */
 void numbers_model(struct bfs_model *model, const void *config);
 
-/* core/shared/lanes_float.c, wide.c, ieee.c: sums of floats that are exact, of 1 to 64 ranks. config: how many, a
+/* core/shared/lanes_float.c, quant_exact.h, wide.c, ieee.c: sums of floats that are exact, of 1 to 64 ranks. config: how many, a
  * uint32_t. */
 void exact_model(struct bfs_model *model, const void *config);
 

@@ -15,8 +15,8 @@
 #include "core/shared/wire.h"
 
 enum {
-	QUANT_EXACT_BITS_MIN = 23, /* with as many in a digit, it has all an element has in two, */
-	QUANT_EXACT_DIGITS_MAX = 16, /* and the span of float32 has so few digits */
+	QUANT_EXACT_BITS_MIN = 23,   /* of a digit: an element then has two that are not 0, */
+	QUANT_EXACT_DIGITS_MAX = 16, /* and all float32 need no more digits than this */
 	QUANT_EXACT_TOP = 3,         /* digits that are looked at */
 	QUANT_EXACT_LEAST = 25,      /* bits that the integer has, at least */
 	QUANT_FRACTION = 23,
