@@ -313,6 +313,14 @@ static void event_serve(struct run *leader, const struct net_event *event)
 	engine_serve(leader, wiring_engine(&leader->wiring, event->node));
 }
 
+/* When all that is done is to be at rest: what a strike has frozen answers only when it goes on. */
+static uint64_t rest_begins(const struct run *run)
+{
+	uint64_t now = net_now(run->net);
+
+	return (now > run->heal_ns ? now : run->heal_ns) + run->scenario->rest_ns;
+}
+
 /* Until everything is done and, after that, has come to rest: whoever still sends then would do so for
  * ever. */
 static void events_run(struct run *run)
@@ -326,7 +334,7 @@ static void events_run(struct run *run)
 		if (is_over && run->scenario->kind == SCENARIO_disagree)
 			return;
 		if (is_over && rest_ns == NET_NEVER)
-			rest_ns = net_now(run->net) + run->scenario->rest_ns;
+			rest_ns = rest_begins(run);
 		if (event.type == NET_IDLE) {
 			if (!is_over)
 				check_fail(run->check, UINT32_MAX, 0, "nothing is left to happen");
