@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Built with -mavx512f, bw, dq and vl, and called only where the processor has
- * all of them, AVX2 and F16C. */
+ * all of them, AVX2, F16C and BMI2. */
 #define VECTOR_BYTES 64
 #include "simd/loops_half.h"
 

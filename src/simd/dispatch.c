@@ -42,7 +42,8 @@ uint32_t simd_features(void)
 	if (__get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C) /* no name of clang's */
 		features |= SIMD_F16C;
 	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+	    __builtin_cpu_supports("bmi2"))
 		features |= SIMD_AVX512;
 #endif
 	return features;

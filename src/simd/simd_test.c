@@ -532,7 +532,7 @@ static void simd__features_are_those_that_the_kernel_lists(void **state)
 	features |= strstr(line, " avx2 ") ? SIMD_AVX2 : 0;
 	features |= strstr(line, " f16c ") ? SIMD_F16C : 0;
 	if (strstr(line, " avx512f ") && strstr(line, " avx512bw ") && strstr(line, " avx512dq ") &&
-	    strstr(line, " avx512vl "))
+	    strstr(line, " avx512vl ") && strstr(line, " bmi2 "))
 		features |= SIMD_AVX512;
 	assert_int_equal(simd_features(), features);
 	assert_ptr_equal(simd_best(), simd_best_of(features));

@@ -23,34 +23,61 @@ enum {
 	QUANT_INFINITE = 255,
 	QUANT_DENORMALS = 149, /* the smallest float32 is 2^-this */
 	QUANT_BIAS = 127,
+	QUANT_EXACT_TURN = 16, /* elements at a time */
 };
 
-CORE_INLINE uint8_t quant_exact_pack(int32_t *restrict lane, const float *restrict src,
-				     size_t count, uint32_t digits, uint32_t bits)
-{
-	const uint32_t mask = (1u << bits) - 1;
-	uint8_t flags = 0;
+/* Some elements: where the two digits of each lie, and what they are. */
+struct quant_exact_turn {
+	uint32_t first[QUANT_EXACT_TURN];
+	int32_t low[QUANT_EXACT_TURN], high[QUANT_EXACT_TURN];
+};
 
-	__builtin_memset(lane, 0, count * digits * sizeof(*lane));
-	for (size_t i = 0; i < count; i++, lane += digits) {
-		uint32_t element, biased, up, first;
-		uint64_t number;
+/* The loop is for a compiler to turn into vectors. */
+CORE_INLINE uint8_t quant_exact_split(struct quant_exact_turn *turn, const float *src, size_t count,
+				      uint32_t bits)
+{
+	const uint32_t mask = (1u << bits) - 1, inverse = UINT16_MAX / bits + 1;
+	uint32_t is_infinite = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t element, biased, up, number;
 		int32_t sign;
 
 		__builtin_memcpy(&element, &src[i], sizeof(element));
 		biased = element >> QUANT_FRACTION & QUANT_INFINITE;
-		if (biased == QUANT_INFINITE) {
-			flags = WIRE_NONFINITE;
-			continue;
-		}
+		is_infinite |= biased == QUANT_INFINITE;
+		number = (element & ((1u << QUANT_FRACTION) - 1)) | (uint32_t)(biased > 0)
+									    << QUANT_FRACTION;
+		number = biased == QUANT_INFINITE ? 0 : number;
 		up = biased - (biased > 0);
-		first = up / bits;
-		number = element & ((1u << QUANT_FRACTION) - 1);
-		number = (number | (uint64_t)(biased > 0) << QUANT_FRACTION) << up % bits;
+		turn->first[i] = up * inverse >> 16; /* up / bits */
+		up -= turn->first[i] * bits;
 		sign = (int32_t)element >> 31;
-		lane[first] = ((int32_t)(number & mask) ^ sign) - sign;
-		if (first + 1 < digits)
-			lane[first + 1] = ((int32_t)(number >> bits) ^ sign) - sign;
+		turn->low[i] = ((int32_t)(number << up & mask) ^ sign) - sign;
+		turn->high[i] = ((int32_t)(number >> (bits - up)) ^ sign) - sign;
+	}
+	return is_infinite ? WIRE_NONFINITE : 0;
+}
+
+CORE_INLINE uint8_t quant_exact_pack(int32_t *restrict lane, const float *restrict src,
+				     size_t count, uint32_t digits, uint32_t bits)
+{
+	struct quant_exact_turn turn;
+	uint8_t flags = 0;
+
+	__builtin_memset(lane, 0, count * digits * sizeof(*lane));
+	for (size_t done = 0; done < count; done += QUANT_EXACT_TURN) {
+		bool is_full = count - done >= QUANT_EXACT_TURN;
+		size_t some = is_full ? QUANT_EXACT_TURN : count - done;
+
+		flags |= quant_exact_split(&turn, src + done, is_full ? QUANT_EXACT_TURN : some,
+					   bits);
+		for (size_t i = 0; i < some; i++, lane += digits) {
+			uint32_t first = turn.first[i];
+
+			lane[first + (first + 1 < digits)] = turn.high[i]; /* 0 if it has no lane */
+			lane[first] = turn.low[i];
+		}
 	}
 	return flags;
 }
