@@ -115,7 +115,8 @@ const char *const report_ops[] = { "sum",  "prod", "max", "min",  "avg",    "ban
 
 const char *const report_kinds[] = { "allreduce", "barrier",   "reduce",
 				     "broadcast", "allgather", "reduce_scatter",
-				     "gather",    "scatter",   "alltoall" };
+				     "gather",    "scatter",   "alltoall",
+				     "send" };
 
 /* What it is sent as. */
 static void form_text(uint32_t type, char text[24])

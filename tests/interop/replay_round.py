@@ -16,7 +16,7 @@ UNKNOWN, OUTSTANDING, COMPLETE = range(3)  # what somebody says of the number th
 BEYOND = 2**64
 WITH_HOSTS = 4  # so many are named with theirs
 KINDS = ("allreduce", "barrier", "reduce", "broadcast", "allgather", "reduce_scatter", "gather",
-         "scatter", "alltoall")
+         "scatter", "alltoall", "send")
 SIZES = 2**31  # R-MAP-6
 TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16",
          "float8e4m3", "float8e5m2", "bool", "complex64", "complex128")

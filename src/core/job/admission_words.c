@@ -5,7 +5,7 @@
 
 static const char *const kind_names[CONTROL_OP_KIND_END] = {
 	"allreduce",      "barrier", "reduce",  "broadcast", "allgather",
-	"reduce_scatter", "gather",  "scatter", "alltoall",
+	"reduce_scatter", "gather",  "scatter", "alltoall",  "send",
 };
 static const char *const type_names[] = {
 	"int8",       "uint8",      "int32",   "uint32",    "int64",

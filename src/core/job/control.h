@@ -186,6 +186,7 @@ enum control_op_kind {
 	CONTROL_OP_GATHER,
 	CONTROL_OP_SCATTER,
 	CONTROL_OP_ALLTOALL,
+	CONTROL_OP_SEND, /* of the two of a pair: what one sends, and the other receives */
 	CONTROL_OP_KIND_END
 };
 enum { CONTROL_OP_SIZES = 1u << 31 }; /* in root: a hash of the sizes of all parts (R-MAP-6) */
