@@ -8,7 +8,7 @@
  *
  * The files of lib stand in layers. None needs one that is named behind it here, as the linker sees it:
  *     process     config report version interface bootstrap* config_bootstrap identity present wake lent types fold timeline
- *     state       local work comm_state group stray paths, and what drives: progress caller
+ *     state       local work comm_state group stray paths part, and what drives: progress caller
  *     membership  seat membership_do late membership background
  *     calls       collective request operation calls handle fuse dump
  *     life        local_end comm split oob
@@ -249,6 +249,12 @@ int comm_check(const struct tally_comm *comm, const char *call);
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);
 int result_of_cause(enum control_cause cause);
+
+/* ---- part.c ---- */
+
+/* A communicator of some of a communicator's ranks: with its aggregator and life, by its name with `suffix`. */
+void part_boot(struct bootstrap *boot, const struct tally_comm *parent, const char *source,
+	       uint32_t rank, uint32_t size, const char *suffix);
 
 /* ---- stray.c ---- */
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * split.c - tally_comm_split. Every rank puts its color and key into its own place of a vector, and the
- * sum is everybody's. A part is a job of its own at the same aggregator, named after its parent, the number
- * of the operation that made it, and its color; it carries its parent's life, so that it can never be taken
- * for a part of another run.
+ * sum is everybody's. A part is named after its parent, the number of the operation that made it, and its color.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/shared/hash.h"
 #include "lib/operation.h"
 
 enum {
@@ -29,45 +26,31 @@ static int halves_get(const int32_t *at)
 }
 
 /* Whose color is ours, in the order of their keys, of their ranks where those are equal. */
-static void place_find(const int32_t *all, struct bootstrap *boot)
+static void place_find(const int32_t *all, uint32_t of, uint32_t self, uint32_t *rank,
+		       uint32_t *size)
 {
-	uint32_t self = boot->rank, size = boot->size;
 	int color = halves_get(all + HALVES * self), key = halves_get(all + HALVES * self + 2);
 
-	boot->rank = boot->size = 0;
-	for (uint32_t rank = 0; rank < size; rank++) {
-		int its_key = halves_get(all + HALVES * rank + 2);
+	*rank = *size = 0;
+	for (uint32_t other = 0; other < of; other++) {
+		int its_key = halves_get(all + HALVES * other + 2);
 
-		if (halves_get(all + HALVES * rank) != color)
+		if (halves_get(all + HALVES * other) != color)
 			continue;
-		boot->size++;
-		boot->rank += its_key < key || (its_key == key && rank < self);
+		++*size;
+		*rank += its_key < key || (its_key == key && other < self);
 	}
-}
-
-/* PARENT/NUMBER.COLOR; of a parent whose name is too long for that, the beginning and a hash. */
-static void job_name(const char *parent, uint64_t number, int color, char *job)
-{
-	char suffix[SUFFIX_BYTES];
-	int bytes = snprintf(suffix, sizeof(suffix), "/%llu.%d", (unsigned long long)number, color);
-	size_t room = BOOTSTRAP_JOB_MAX - (size_t)bytes;
-
-	if (strlen(parent) <= room) {
-		strcpy(stpcpy(job, parent), suffix);
-		return;
-	}
-	snprintf(job, BOOTSTRAP_JOB_MAX + 1, "%.*s~%016llx%s", (int)room - 17, parent,
-		 (unsigned long long)hash_text(HASH_BEGIN, parent), suffix);
 }
 
 static void boot_fill(struct bootstrap *boot, const struct tally_comm *parent, const int32_t *all,
-		      const struct tally_options *mine)
+		      const struct tally_options *mine, uint64_t number, int color)
 {
-	*boot = parent->boot;
-	boot->source = "tally_comm_split";
-	boot->warning[0] = '\0';
-	place_find(all, boot);
-	boot->local_size = parent->boot.local_size == parent->boot.size ? boot->size : 0;
+	char suffix[SUFFIX_BYTES];
+	uint32_t rank, size;
+
+	snprintf(suffix, sizeof(suffix), "/%llu.%d", (unsigned long long)number, color);
+	place_find(all, parent->who.size, parent->who.rank, &rank, &size);
+	part_boot(boot, parent, "tally_comm_split", rank, size, suffix);
 	if (mine->local_size)
 		boot->local_size = mine->local_size;
 	if (mine->init_timeout_s)
@@ -160,9 +143,8 @@ int tally_comm_split(struct tally_comm *comm, int color, int key,
 	if (result)
 		goto free_all;
 	if (color >= 0) {
-		boot_fill(&boot, comm, all, &mine);
+		boot_fill(&boot, comm, all, &mine, number, color);
 		interrupted_inherit(&mine, comm);
-		job_name(comm->who.job, number, color, boot.job);
 		result = comm_open(&part, &boot, &mine, comm);
 	}
 	/* When this returns all parts have started: the aggregator in rank 0's process may know it. */
