@@ -60,6 +60,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	if (comm->latency_slots && !comm->latency_window) /* as far as goes without ACKs */
 		comm->latency_window = comm->latency_slots > 1 ? comm->latency_slots / 2 : 1;
 	pthread_mutex_init(&comm->lock, NULL);
+	pthread_mutex_init(&comm->pairs_lock, NULL);
 	clock_cond_init(&comm->changed);
 	return comm;
 }
@@ -85,6 +86,7 @@ static void comm_free(struct tally_comm *comm)
 	if (comm->link)
 		comm->link->ops->close(comm->link);
 	works_free(comm, &comm->outstanding);
+	works_free(comm, &comm->held);
 	works_free(comm, &comm->calling);
 	works_free(comm, &comm->complete);
 	free(comm->members);
@@ -96,6 +98,7 @@ static void comm_free(struct tally_comm *comm)
 	}
 	pthread_cond_destroy(&comm->changed);
 	pthread_mutex_destroy(&comm->lock);
+	pthread_mutex_destroy(&comm->pairs_lock);
 	free(comm);
 }
 
@@ -147,10 +150,11 @@ static void local_job_fill(struct tally_comm *comm, const struct tally_comm *par
 
 static atomic_bool is_warned; /* once in a process */
 
-int comm_open(struct tally_comm **out, const struct bootstrap *boot,
-	      const struct tally_options *options, const struct tally_comm *parent)
+/* All but the joining. */
+static int prepare(struct tally_comm **out, const struct bootstrap *boot,
+		   const struct tally_options *options, const struct tally_comm *parent)
 {
-	struct tally_comm *comm = comm_new(boot, options);
+	struct tally_comm *comm = *out = comm_new(boot, options);
 	int result = TALLY_OK;
 
 	if (!comm)
@@ -164,17 +168,43 @@ int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 		local_share(comm, parent);
 	else if (boot->is_local && boot->rank == 0)
 		result = local_open(comm);
-	if (!result)
-		result = membership_open(comm);
-	if (!result)
-		result = join(comm, !parent);
-	if (result) {
+	return result ? result : membership_open(comm);
+}
+
+static int opened(struct tally_comm *comm, int result, struct tally_comm **out)
+{
+	if (!result) {
+		*out = comm;
+	} else if (comm) {
 		local_close(comm, 0);
 		comm_free(comm);
-		return result;
 	}
-	*out = comm;
-	return TALLY_OK;
+	return result;
+}
+
+int comm_open(struct tally_comm **out, const struct bootstrap *boot,
+	      const struct tally_options *options, const struct tally_comm *parent)
+{
+	struct tally_comm *comm;
+	int result = prepare(&comm, boot, options, parent);
+
+	if (!result)
+		result = join(comm, !parent);
+	return opened(comm, result, out);
+}
+
+int comm_open_pair(struct tally_comm **out, const struct bootstrap *boot,
+		   const struct tally_options *options, const struct tally_comm *parent)
+{
+	struct tally_comm *comm;
+	int result = prepare(&comm, boot, options, parent);
+
+	if (!result) {
+		comm->is_pair = true;
+		comm->enter_held = operation_enter_held;
+		result = background_add(comm);
+	}
+	return opened(comm, result, out);
 }
 
 /* The struct of 0.1.0, whose callers are served for ever. What follows its flags is padding. */
@@ -288,8 +318,8 @@ int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *op
 static bool is_idle(struct tally_comm *comm, void *arg)
 {
 	(void)arg;
-	return atomic_load(&comm->error) ||
-	       (!comm->outstanding.first && !comm->calling.first && !comm->folding.first);
+	return atomic_load(&comm->error) || (!comm->outstanding.first && !comm->held.first &&
+					     !comm->calling.first && !comm->folding.first);
 }
 
 static bool has_left(struct tally_comm *comm, void *arg)
@@ -360,10 +390,64 @@ void comm_say_end(struct tally_comm *comm)
 		is_much ? ", for they had been lost: tally doctor says how many are" : "");
 }
 
+/* A pair's operations end, or its other rank does not come. One in which there was none has nothing to leave. */
+static enum progress_end pair_wait(struct tally_comm *pair, uint32_t patience_s, bool may_interrupt)
+{
+	uint64_t begun_ns = clock_ns(), until_ns = begun_ns + patience_s * 1000000000ull;
+	enum progress_end end;
+
+	comm_lock(pair);
+	end = pair->state == COMM_JOINING
+		      ? progress_wait(pair, is_idle, NULL, until_ns, may_interrupt)
+		      : PROGRESS_OVER;
+	if (end == PROGRESS_LATE && pair->state == COMM_JOINING && !atomic_load(&pair->error))
+		comm_break_alone(pair, (clock_ns() - begun_ns) / 1000000);
+	if (end == PROGRESS_OVER && pair->state == COMM_JOINING && !atomic_load(&pair->error)) {
+		pair->wants_abort = true;
+		pair->state = COMM_LEFT;
+		wake_background();
+	}
+	if (!comm_is_forked(pair))
+		comm_unlock(pair);
+	return end;
+}
+
+static bool has_nothing_to_leave(struct tally_comm *pair)
+{
+	bool is_left;
+
+	comm_lock(pair);
+	is_left = pair->state == COMM_LEFT && !pair->is_finalize_interrupted;
+	comm_unlock(pair);
+	return is_left;
+}
+
+static int finalize(struct tally_comm *comm, bool may_interrupt);
+
+static int pairs_finalize(struct tally_comm *comm, bool may_interrupt)
+{
+	struct tally_comm *pair;
+	int result = TALLY_OK;
+
+	comm_lock(comm);
+	pair = comm->pairs;
+	comm_unlock(comm);
+	for (; pair && !result; pair = pair->next_pair) {
+		if (pair_wait(pair, comm->boot.init_timeout_s, may_interrupt) ==
+		    PROGRESS_INTERRUPTED)
+			return TALLY_INTERRUPTED;
+		if (!has_nothing_to_leave(pair))
+			result = finalize(pair, may_interrupt);
+	}
+	return result;
+}
+
 static int finalize(struct tally_comm *comm, bool may_interrupt)
 {
 	int result = wait_check(comm, "tally_comm_finalize");
 
+	if (!result && !comm_error(comm))
+		result = pairs_finalize(comm, may_interrupt);
 	if (result)
 		return result;
 	comm_lock(comm);
@@ -412,6 +496,17 @@ int tally_comm_abort(struct tally_comm *comm)
 	return TALLY_OK;
 }
 
+static void pairs_close(struct tally_comm *comm)
+{
+	while (comm->pairs) {
+		struct tally_comm *pair = comm->pairs;
+
+		comm->pairs = pair->next_pair;
+		comm_end(pair, LAST_WORDS_MS);
+		comm_free(pair);
+	}
+}
+
 void tally_comm_destroy(struct tally_comm *comm)
 {
 	uint32_t gathered;
@@ -421,6 +516,8 @@ void tally_comm_destroy(struct tally_comm *comm)
 		return;
 	comm_lock(comm);
 	gathered = comm->gathered;
+	for (const struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
+		gathered += pair->gathered;
 	is_sound = comm->state == COMM_RUNNING && !atomic_load(&comm->error);
 	comm_unlock(comm);
 	if (gathered) {
@@ -435,6 +532,7 @@ void tally_comm_destroy(struct tally_comm *comm)
 		(void)finalize(comm, false);
 	if (comm_is_forked(comm))
 		return;
+	pairs_close(comm);
 	comm_end(comm, LAST_WORDS_MS);
 	comm_free(comm);
 }

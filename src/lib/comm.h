@@ -11,7 +11,7 @@
  *     state       local work comm_state group stray paths part, and what drives: progress caller
  *     membership  seat membership_do late membership background
  *     calls       collective request operation calls handle fuse dump
- *     life        local_end comm split oob
+ *     life        local_end comm split pair oob
  */
 #ifndef LIB_COMM_H
 #define LIB_COMM_H
@@ -42,7 +42,7 @@ enum comm_state {
 
 enum work_state {
 	WORK_GATHERED,  /* in a group that has not ended, or fused into another work */
-	WORK_WAITING,   /* numbered; the endpoint's ring has no room yet */
+	WORK_WAITING,   /* numbered, and the endpoint's ring has no room yet; or `held` */
 	WORK_SUBMITTED, /* the endpoint has it */
 	WORK_CALLING,   /* all is there; fold_run or on_done is queued, or runs */
 	WORK_COMPLETE,
@@ -139,6 +139,7 @@ struct tally_comm {
 	struct endpoint *endpoint;
 	struct blocked *blocked;
 	struct work_list outstanding; /* oldest number first */
+	struct work_list held;        /* a pair's, while it is joining: not numbered */
 	struct work_list calling;     /* all is there; what is due is done without the lock */
 	struct work_list folding;     /* taken from there, and worked out by some thread */
 	struct work_list complete;    /* nobody has looked yet */
@@ -164,6 +165,16 @@ struct tally_comm {
 		uint64_t said_ns; /* when that was; 0: there was none */
 		uint64_t look_ns; /* when to look again */
 	} strays;
+
+	/* pair.c: what a rank sends to another has a communicator of the two, whose rank 0 sends. Of theirs: */
+	struct tally_comm *pairs;   /* by next_pair: only grows; under the lock */
+	pthread_mutex_t pairs_lock; /* taken before the lock: one thread at a time opens a pair */
+	/* Of a pair: */
+	struct tally_comm *next_pair;
+	bool is_pair;
+	uint32_t peer; /* the other one, as a rank of what the pair is of */
+	/* It has just become whole: `held` enter. Lock held. */
+	void (*enter_held)(struct tally_comm *comm);
 
 	/* What JOIN says besides; set before membership_open. Zeros: dense, no key, a name is enough. */
 	uint32_t latency_slots, latency_window;
@@ -249,6 +260,8 @@ int comm_check(const struct tally_comm *comm, const char *call);
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);
 int result_of_cause(enum control_cause cause);
+/* A pair whose other rank has not come in so long. Lock held. */
+void comm_break_alone(struct tally_comm *pair, uint64_t waited_ms);
 
 /* ---- part.c ---- */
 
@@ -302,6 +315,9 @@ int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
 /* Joins. boot and options are complete; parent: what it is split off, or NULL. TALLY_OK, or said. */
 int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 	      const struct tally_options *options, const struct tally_comm *parent);
+/* The same for a pair, which nobody waits for. */
+int comm_open_pair(struct tally_comm **out, const struct bootstrap *boot,
+		   const struct tally_options *options, const struct tally_comm *parent);
 /* What this rank has sent, and how much of it again: it has left. */
 void comm_say_end(struct tally_comm *comm);
 

@@ -109,6 +109,21 @@ static void error_text_make(struct tally_comm *comm, const char *text)
 	text_clean(utf8_copy(comm->error_text, sizeof(comm->error_text), whole));
 }
 
+static void all_complete(struct tally_comm *comm, int result)
+{
+	while (comm->outstanding.first)
+		work_complete(comm, comm->outstanding.first, result);
+	while (comm->held.first) {
+		struct tally_work *work = comm->held.first;
+
+		work_remove(&comm->held, work);
+		work_settle(comm, work, result);
+	}
+	wake_waiters(comm);
+	if (comm->calling.first)
+		wake_background();
+}
+
 /* R-CT-20: nothing succeeds from now on. */
 void comm_break(struct tally_comm *comm, int result, const char *text)
 {
@@ -120,11 +135,19 @@ void comm_break(struct tally_comm *comm, int result, const char *text)
 	atomic_store(&comm->error, result);
 	report_log(&comm->who, is_wanted ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
 		   comm->error_text);
-	while (comm->outstanding.first)
-		work_complete(comm, comm->outstanding.first, result);
-	wake_waiters(comm);
-	if (comm->calling.first)
-		wake_background();
+	all_complete(comm, result);
+}
+
+void comm_break_alone(struct tally_comm *pair, uint64_t waited_ms)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "rank %u has not called tally_%s for %llu.%03llu s",
+		 pair->peer, pair->who.rank ? "send" : "recv", (unsigned long long)waited_ms / 1000,
+		 (unsigned long long)waited_ms % 1000);
+	pair->wants_abort = true;
+	comm_break(pair, TALLY_ERR_TIMEOUT, text);
+	wake_background();
 }
 
 /* ---- questions ---- */
@@ -158,6 +181,29 @@ const char *tally_get_last_error(const struct tally_comm *comm)
 	return report_last();
 }
 
+/* What a pair counts; what it has is not the communicator's. */
+static void stats_add(struct tally_comm *pair, struct tally_stats *stats)
+{
+	struct endpoint_stats counted = { 0 };
+
+	comm_lock(pair);
+	if (pair->endpoint)
+		endpoint_stats(pair->endpoint, &counted);
+	stats->operations += pair->completed;
+	stats->elements += pair->elements;
+	comm_unlock(pair);
+	stats->packets_out += counted.updates_out;
+	stats->packets_in += counted.results_in;
+	stats->packets_resent += counted.updates_resent;
+	stats->results_ignored += counted.results_ignored;
+	stats->probes += counted.probes_out;
+	stats->chunks_express += counted.chunks_express;
+	stats->chunks_bulk += counted.chunks_bulk;
+	stats->bytes_out += counted.bytes_out;
+	stats->bytes_in += counted.bytes_in;
+	stats->packets_bad += counted.bad_in;
+}
+
 static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
 {
 	struct endpoint_stats counted = { 0 };
@@ -189,6 +235,8 @@ static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
 		.run = comm->run,
 		.gathered = comm->folded,
 	};
+	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
+		stats_add(pair, stats);
 	comm_unlock(comm);
 }
 

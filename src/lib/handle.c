@@ -57,7 +57,7 @@ static int handle_look(struct tally_work **handle)
 
 	comm_lock(comm);
 	if (!work_is_over(comm, work) && !comm->is_driven && comm->endpoint &&
-	    !atomic_load(&comm->error)) {
+	    comm->state != COMM_JOINING && !atomic_load(&comm->error)) {
 		uint64_t now_ns = clock_ns();
 
 		progress_look(comm);

@@ -220,15 +220,32 @@ void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 		membership_do(comm, &comm->membership->seats[0], codec, &event);
 }
 
+/* A pair that is not whole: no round can be about it. When the next deadline is. Lock held. */
+static uint64_t held_expire(struct tally_comm *comm, uint64_t now_ns)
+{
+	uint64_t first_ns = UINT64_MAX;
+
+	for (struct tally_work *work = comm->held.first; work; work = work->next) {
+		if (work->deadline_ns && work->deadline_ns <= now_ns) {
+			comm_break_alone(comm, ms_between(work->submitted_ns, now_ns));
+			return UINT64_MAX;
+		}
+		if (work->deadline_ns && work->deadline_ns < first_ns)
+			first_ns = work->deadline_ns;
+	}
+	return first_ns;
+}
+
 /* R-CT-56: of all whose deadline is over the oldest, each second anew: its round may find that it ended
  * well, or be about another one. */
 static bool find_expired(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
 {
 	struct expiry *expiry = &comm->membership->expiry;
-	uint64_t first_ns = UINT64_MAX;
+	uint64_t first_ns;
 	bool is_any = false, is_said = false;
 
 	comm_lock(comm);
+	first_ns = held_expire(comm, now_ns);
 	for (struct tally_work *work = comm->outstanding.first; work; work = work->next) {
 		if (work->deadline_ns > now_ns && work->deadline_ns < first_ns)
 			first_ns = work->deadline_ns;

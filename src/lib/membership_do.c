@@ -156,6 +156,8 @@ static bool start(struct tally_comm *comm, struct seat *seat, const struct membe
 		comm->lanes = lanes;
 		comm->state = COMM_RUNNING;
 		banner(comm);
+		if (comm->enter_held)
+			comm->enter_held(comm);
 		wake_waiters(comm);
 	}
 	comm_unlock(comm);

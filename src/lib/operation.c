@@ -179,14 +179,13 @@ static int lend_all(struct tally_comm *comm, struct tally_work *work, const char
 	return result;
 }
 
-/* TALLY_OK, or why no operation may start. */
-static int state_check(struct tally_comm *comm, const char *call)
+int operation_may_start(struct tally_comm *comm, const char *call)
 {
 	int error = atomic_load(&comm->error);
 
 	if (error)
 		return report_again(error, comm->error_text);
-	if (comm->state != COMM_RUNNING)
+	if (comm->state > COMM_RUNNING)
 		return report_error(&comm->who, TALLY_ERR_USAGE, "%s after tally_comm_finalize",
 				    call);
 	return TALLY_OK;
@@ -271,11 +270,39 @@ static int lanes_check(struct tally_comm *comm, struct tally_work *work, const c
 			    comm->lanes);
 }
 
+/* Until all are there: a pair's other rank may come late. */
+static void hold(struct tally_comm *comm, struct tally_work *work)
+{
+	work->submitted_ns = clock_ns();
+	atomic_store(&work->state, WORK_WAITING);
+	work_append(&comm->held, work);
+	if (work->deadline_ms)
+		work_deadline_set(comm, work);
+}
+
+void operation_enter_held(struct tally_comm *comm)
+{
+	while (comm->held.first) {
+		struct tally_work *work = comm->held.first;
+		int result;
+
+		work_remove(&comm->held, work);
+		result = operation_enter(comm, work, report_kinds[work->op.kind]);
+		if (result)
+			work_settle(comm, work, result);
+	}
+	progress_gathered(comm);
+}
+
 int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
-	int result = state_check(comm, call);
+	int result = operation_may_start(comm, call);
 	struct lanes lanes;
 
+	if (!result && comm->state == COMM_JOINING) {
+		hold(comm, work);
+		return TALLY_OK;
+	}
 	if (!result)
 		result = lanes_check(comm, work, call, &lanes);
 	if (!result)
@@ -286,7 +313,8 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	for (struct tally_work *member = work->members; member; member = member->next)
 		member->op.number = work->op.number; /* for what is said of it */
 	work->op.stream = stream_of(comm, work, &lanes);
-	work->submitted_ns = clock_ns();
+	if (!work->submitted_ns) /* else it was held */
+		work->submitted_ns = clock_ns();
 	atomic_store(&work->state, WORK_WAITING);
 	work_append(&comm->outstanding, work);
 	if (work->deadline_ms)
@@ -399,6 +427,8 @@ static struct tally_work *interrupted_find(const struct tally_comm *comm)
 
 	if (comm->interrupted_count)
 		work = interrupted_in(&comm->outstanding);
+	if (!work && comm->interrupted_count)
+		work = interrupted_in(&comm->held);
 	if (!work && comm->interrupted_count) /* all is there, and it is not worked out yet */
 		work = interrupted_in(&comm->calling);
 	if (!work && comm->interrupted_count)

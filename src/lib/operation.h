@@ -44,6 +44,12 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 /* Checks, enters and waits; *number (may be NULL) is the operation's. No lock held. */
 int operation_run(struct tally_comm *comm, const struct request *request, uint64_t *number);
 
+/* TALLY_OK, or why no operation may start, said. Lock held. */
+int operation_may_start(struct tally_comm *comm, const char *call);
+
+/* struct tally_comm's enter_held. */
+void operation_enter_held(struct tally_comm *comm);
+
 /* An i-call: checks, enters, or gathers in a group. *work is the caller's. */
 int operation_start(struct tally_comm *comm, const struct request *request,
 		    struct tally_work **work);

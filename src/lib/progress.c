@@ -148,7 +148,7 @@ void progress_submitted(struct tally_comm *comm)
 			comm->link->ops->wake(comm->link);
 		return;
 	}
-	if (comm->endpoint && !atomic_load(&comm->error)) {
+	if (comm->endpoint && comm->state != COMM_JOINING && !atomic_load(&comm->error)) {
 		endpoint_begin(comm->endpoint); /* no more than that: a submit does not wait */
 		settle(comm, false);
 	}

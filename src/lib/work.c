@@ -69,6 +69,7 @@ static enum lanes_op lanes_op_of(const struct control_op *op)
 	case CONTROL_OP_GATHER:
 	case CONTROL_OP_SCATTER:
 	case CONTROL_OP_ALLTOALL:
+	case CONTROL_OP_SEND:
 		return LANES_COPY;
 	default:
 		return (enum lanes_op)op->op;
@@ -83,6 +84,7 @@ static bool is_for_one(const struct tally_work *work)
 	case CONTROL_OP_GATHER:
 	case CONTROL_OP_SCATTER:
 	case CONTROL_OP_ALLTOALL:
+	case CONTROL_OP_SEND:
 		return work->comm->who.size > 1;
 	default:
 		return false;
@@ -353,7 +355,11 @@ int work_report(const struct tally_comm *comm, const struct tally_work *work)
 		return report_again(work->result, comm->error_text);
 	if (work->result != TALLY_ERR_RANGE)
 		return report_again(work->result,
-				    "tally_group_end has not started this operation, and said why");
+				    comm->is_pair
+					    ? "this operation was not started when both ranks "
+					      "were there, and that was said"
+					    : "tally_group_end has not started this operation, "
+					      "and said why");
 	return report_error(&comm->who, TALLY_ERR_RANGE,
 			    "operation #%llu, %s: some rank's element is above %u, (2^31 - 1) / %u "
 			    "ranks: the sum might not fit. Nothing was stored, on any rank; the "
