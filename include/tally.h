@@ -469,12 +469,33 @@ TALLY_API int tally_iscatter(const void *send, void *recv, size_t count, int dty
 			     struct tally_work **work);
 
 /* send has a part of count elements for each rank. recv becomes rank 0's part for this rank, then rank 1's, and so on.
- * Not in place. Every rank receives all parts of all ranks and keeps its own: it is for small parts. */
+ * Not in place. */
 TALLY_API int tally_alltoall(const void *send, void *recv, size_t count, int dtype,
 			     struct tally_comm *comm);
 TALLY_API int tally_ialltoall(const void *send, void *recv, size_t count, int dtype,
 			      struct tally_comm *comm, const struct tally_op_options *options,
 			      struct tally_work **work);
+
+/* ---- from one rank to another ----
+ *
+ * What a rank sends to another is received in the order in which it was sent, with the same count and dtype (else
+ * TALLY_ERR_MISMATCH for both). A send is complete when the other rank has received it: two ranks that first send and
+ * then receive wait for each other, and use the i-calls. As with all operations, buffers are lent until then. The first
+ * send or receive of two ranks opens a job of its own at the aggregator, PARENT/FROM-TO, whose rank 0 sends; with
+ * many pairs of ranks tally_alltoall is better. A pair that breaks breaks nothing else; a communicator that breaks
+ * breaks its pairs. tally_comm_finalize waits for all sends and receives; for a rank that has never called its side
+ * only as long as init_timeout_s says (TALLY_ERR_TIMEOUT). tally_comm_get_stats counts them too. options: name,
+ * deadline_ms, stream. In latency mode they are TALLY_ERR_UNSUPPORTED. */
+TALLY_API int tally_send(const void *send, size_t count, int dtype, uint32_t to,
+			 struct tally_comm *comm);
+TALLY_API int tally_recv(void *recv, size_t count, int dtype, uint32_t from,
+			 struct tally_comm *comm);
+TALLY_API int tally_isend(const void *send, size_t count, int dtype, uint32_t to,
+			  struct tally_comm *comm, const struct tally_op_options *options,
+			  struct tally_work **work);
+TALLY_API int tally_irecv(void *recv, size_t count, int dtype, uint32_t from,
+			  struct tally_comm *comm, const struct tally_op_options *options,
+			  struct tally_work **work);
 
 /* Returns when all ranks have called it. */
 TALLY_API int tally_barrier(struct tally_comm *comm);

@@ -15,6 +15,7 @@ enum much { ONE, ALL };
 static const struct {
 	enum much send, recv;
 	bool has_root, root_sends, root_receives; /* and nobody else does */
+	bool others_receive;                      /* and the root does not */
 	bool is_sum;
 } kinds[CONTROL_OP_KIND_END] = {
 	[CONTROL_OP_REDUCE] = { ONE, ONE, .has_root = true, .root_receives = true, .is_sum = true },
@@ -24,6 +25,8 @@ static const struct {
 	[CONTROL_OP_GATHER] = { ONE, ALL, .has_root = true, .root_receives = true },
 	[CONTROL_OP_SCATTER] = { ALL, ONE, .has_root = true, .root_sends = true },
 	[CONTROL_OP_ALLTOALL] = { .send = ALL, .recv = ALL },
+	[CONTROL_OP_SEND] = { ONE, ONE, .has_root = true, .root_sends = true,
+			      .others_receive = true },
 };
 
 static bool is_sender(const struct tally_comm *comm, const struct request *request)
@@ -33,6 +36,8 @@ static bool is_sender(const struct tally_comm *comm, const struct request *reque
 
 static bool is_receiver(const struct tally_comm *comm, const struct request *request)
 {
+	if (kinds[request->kind].others_receive)
+		return comm->who.rank != request->root;
 	return !kinds[request->kind].root_receives || comm->who.rank == request->root;
 }
 

@@ -248,7 +248,8 @@ static int options_check(const struct report_who *who, const struct request *req
 				    "%s: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: "
 				    "choose one",
 				    request->call);
-	if ((options->counts || options->displs) && request->kind <= CONTROL_OP_BROADCAST)
+	if ((options->counts || options->displs) &&
+	    (request->kind <= CONTROL_OP_BROADCAST || request->kind == CONTROL_OP_SEND))
 		return report_error(who, TALLY_ERR_ARGUMENT,
 				    "%s: options->%s is set: it is for gather, allgather, scatter, "
 				    "reduce_scatter and alltoall",
