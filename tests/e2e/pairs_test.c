@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pairs_test.c - send and receive: the bytes, their order, and what goes wrong between two ranks. R-CT-58. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 #include "ranks.h"
 
-enum { SIZE = 3, MANY = 20, LARGEST = 65537 };
+enum { SIZE = 3, MANY = 20, INIT_S = 2, LARGEST = 65537 };
 
 static const size_t counts[] = { 0, 1, 5, 359, 360, 361, LARGEST };
 enum { COUNTS = sizeof(counts) / sizeof(*counts) };
@@ -36,6 +37,16 @@ static bool is_right(const uint8_t *at, size_t bytes, uint32_t from, uint32_t to
 	while (i < bytes && at[i] == byte_of(from, to, number, i))
 		i++;
 	return i == bytes;
+}
+
+static void reported(struct ranks ranks, int result, double within_s, const char *const *words)
+{
+	const char *all[RANKS_WORDS_MAX] = { NULL };
+
+	for (int i = 0; words[i]; i++)
+		all[i] = words[i];
+	assert_true(ranks_run(&ranks));
+	assert_true(ranks_have_reported(&ranks, result, within_s, all));
 }
 
 /* ---- what is received ---- */
@@ -239,6 +250,162 @@ static void interrupted__a_receive_is_called_again(void **state)
 	assert_true(ranks_run(&ranks));
 }
 
+/* ---- what goes wrong ---- */
+
+static void arguments_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = ranks_join(ranks, rank), *latency;
+	struct tally_op_options counted = TALLY_OP_OPTIONS_INIT;
+	const size_t parts[2] = { 1, 1 };
+	struct tally_work *work;
+	char job[80];
+	int32_t x = 0;
+
+	CHECK(tally_send(&x, 1, TALLY_INT32, rank, comm) == TALLY_ERR_ARGUMENT);
+	CHECK(strstr(tally_get_last_error(comm), "is this rank itself"));
+	CHECK(tally_recv(&x, 1, TALLY_INT32, 2, comm) == TALLY_ERR_ARGUMENT);
+	CHECK(strstr(tally_get_last_error(comm), "from 2 is not a rank"));
+	CHECK(tally_send(&x, 1, TALLY_INT32, 0, NULL) == TALLY_ERR_ARGUMENT);
+	counted.counts = parts;
+	CHECK(tally_isend(&x, 1, TALLY_INT32, !rank, comm, &counted, &work) == TALLY_ERR_ARGUMENT);
+	CHECK(tally_isend(NULL, 1, TALLY_INT32, !rank, comm, NULL, &work) == TALLY_ERR_ARGUMENT);
+	CHECK(tally_irecv(&x, 1, 99, !rank, comm, NULL, &work) == TALLY_ERR_ARGUMENT);
+	CHECK(tally_isend(&x, 1, TALLY_INT32, !rank, comm, NULL, NULL) == TALLY_ERR_ARGUMENT);
+	CHECK(tally_group_start() == TALLY_OK);
+	CHECK(tally_send(&x, 1, TALLY_INT32, !rank, comm) == TALLY_ERR_USAGE);
+	CHECK(tally_group_end() == TALLY_OK);
+	snprintf(job, sizeof(job), "%s-latency", ranks->job);
+	options.latency_slots = 4;
+	CHECK(!tally_comm_init(&latency, job, 2, rank, &options));
+	CHECK(tally_recv(&x, 1, TALLY_INT32, !rank, latency) == TALLY_ERR_UNSUPPORTED);
+	ranks_leave(latency);
+	ranks_leave(comm); /* pairs in which nothing was called do not hold it up */
+}
+
+static void arguments__are_refused_by_name(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = arguments_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
+static void mismatch_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	static float x[200];
+	int result;
+
+	ranks->shared->event_s = ranks_now_s();
+	result = rank ? tally_recv(x, 101, TALLY_FLOAT32, 0, comm)
+		      : tally_send(x, 100, TALLY_FLOAT32, 1, comm);
+	CHECK(tally_comm_get_async_error(comm) == TALLY_OK);
+	ranks_report(ranks, rank, NULL, result);
+	CHECK(ranks_sum(comm, 8) == TALLY_OK); /* it is the pair that broke */
+	CHECK(tally_comm_finalize(comm) == TALLY_ERR_MISMATCH);
+	tally_comm_destroy(comm);
+}
+
+static void mismatch__of_counts_is_named_to_both(void **state)
+{
+	(void)state;
+	reported((struct ranks){ .size = 2, .body = mismatch_body }, TALLY_ERR_MISMATCH, 2,
+		 (const char *[]){ "send of 100 float32", "send of 101 float32", NULL });
+}
+
+static void killed_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	int32_t x = 0;
+
+	if (ranks->arg) /* the pair is there before */
+		CHECK(!(rank == 0   ? tally_recv(&x, 1, TALLY_INT32, 1, comm)
+			: rank == 1 ? tally_send(&x, 1, TALLY_INT32, 0, comm)
+				    : TALLY_OK));
+	ranks_meet(ranks);
+	if (rank == 1) {
+		usleep(50000);
+		ranks->shared->event_s = ranks_now_s();
+		raise(SIGKILL);
+	}
+	ranks_report(ranks, rank, NULL, tally_recv(&x, 1, TALLY_INT32, rank ? 0 : 1, comm));
+	tally_comm_destroy(comm);
+}
+
+static void killed_rank__ends_all_that_wait(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		reported((struct ranks){ .size = SIZE,
+					 .body = killed_body,
+					 .is_killed = { [1] = true },
+					 .arg = i ? counts : NULL },
+			 TALLY_ERR_REMOTE, 2, (const char *[]){ "rank 1", NULL });
+}
+
+static void abort_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_work *work = NULL;
+	int32_t x = 0;
+
+	CHECK(!tally_irecv(&x, 1, TALLY_INT32, (rank + 1) % SIZE, comm, NULL, &work));
+	ranks_meet(ranks);
+	ranks->shared->event_s = ranks_now_s();
+	if (rank == 2)
+		CHECK(tally_comm_abort(comm) == TALLY_OK);
+	ranks_report(ranks, rank, NULL, tally_wait(&work, -1));
+	tally_comm_destroy(comm);
+}
+
+static void abort__ends_all_that_wait(void **state)
+{
+	(void)state;
+	reported((struct ranks){ .size = SIZE, .body = abort_body }, TALLY_ERR_REMOTE, 2,
+		 (const char *[]){ "rank 2", "aborted", NULL });
+}
+
+/* The other rank never calls: a deadline ends it, and without one finalize does. */
+static void alone_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_op_options timed = TALLY_OP_OPTIONS_INIT;
+	struct tally_comm *comm;
+	struct tally_work *work = NULL;
+	int32_t x = 0;
+	int result;
+
+	options.init_timeout_s = INIT_S;
+	CHECK(!tally_comm_init(&comm, ranks->job, ranks->size, rank, &options));
+	timed.deadline_ms = ranks->arg ? 300 : 0;
+	ranks->shared->event_s = ranks_now_s();
+	if (rank == 0)
+		CHECK(!tally_isend(&x, 1, TALLY_INT32, 1, comm, &timed, &work));
+	if (rank == 0 && ranks->arg) {
+		CHECK(tally_wait(&work, -1) == TALLY_ERR_TIMEOUT);
+		CHECK(ranks_now_s() - ranks->shared->event_s > 0.29);
+	}
+	result = tally_comm_finalize(comm);
+	CHECK(rank == 0 || result == TALLY_OK);
+	ranks_report(ranks, rank, NULL, rank ? TALLY_ERR_TIMEOUT : result);
+	tally_comm_destroy(comm);
+}
+
+static void alone__is_told_who_has_not_called(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct ranks ranks = { .size = 2, .body = alone_body, .arg = i ? counts : NULL };
+
+		assert_true(ranks_run(&ranks));
+		assert_int_equal(ranks.shared->report[0].result, TALLY_ERR_TIMEOUT);
+		assert_non_null(strstr(ranks.shared->report[0].text,
+				       i ? "rank 1 has not called tally_recv for 0.3"
+					 : "rank 1 has not called tally_recv for 2.0"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +414,11 @@ int main(void)
 		cmocka_unit_test(order__is_that_of_the_sends),
 		cmocka_unit_test(finalize__waits_for_sends_and_receives),
 		cmocka_unit_test(interrupted__a_receive_is_called_again),
+		cmocka_unit_test(arguments__are_refused_by_name),
+		cmocka_unit_test(mismatch__of_counts_is_named_to_both),
+		cmocka_unit_test(killed_rank__ends_all_that_wait),
+		cmocka_unit_test(abort__ends_all_that_wait),
+		cmocka_unit_test(alone__is_told_who_has_not_called),
 	};
 
 	if (ranks_lack_family())
