@@ -21,6 +21,7 @@ enum bench_kind {
 	BENCH_GATHER,
 	BENCH_SCATTER,
 	BENCH_ALLTOALL,
+	BENCH_SEND, /* each rank to the next one */
 };
 extern const char *const bench_kinds[]; /* their names, then NULL */
 extern const char *const bench_wires[]; /* the same, of enum data_wire */

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_collective.c - what tally bench times: allreduce, and its kin with rank 0 as root. The vector of an operation is
- * cut into a part for each rank where there are parts; what is left over is left out.
+ * cut into a part for each rank where there are parts; what is left over is left out. In a send each rank sends all to
+ * the next one.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/bench.h"
 
-const char *const bench_kinds[] = { "allreduce", "reduce",         "broadcast",
-				    "allgather", "reduce_scatter", "gather",
-				    "scatter",   "alltoall",       NULL };
+const char *const bench_kinds[] = { "allreduce",      "reduce", "broadcast", "allgather",
+				    "reduce_scatter", "gather", "scatter",   "alltoall",
+				    "send",           NULL };
 
 static size_t part_of(enum bench_kind kind, const struct data_op *op)
 {
-	return kind <= BENCH_BROADCAST ? op->count : op->count / op->ranks;
+	return kind <= BENCH_BROADCAST || kind == BENCH_SEND ? op->count : op->count / op->ranks;
 }
 
 int collective_run(enum bench_kind kind, const struct data_op *op, const void *send, void *recv,
@@ -23,7 +24,8 @@ int collective_run(enum bench_kind kind, const struct data_op *op, const void *s
 	int sum = op->is_avg ? TALLY_AVG : TALLY_SUM;
 	size_t part = part_of(kind, op);
 
-	if (op->scale > 0) { /* only the calls that do not wait have options */
+	if (op->scale > 0 ||
+	    kind == BENCH_SEND) { /* only the calls that do not wait have options */
 		struct tally_work *work;
 		int result = collective_start(kind, op, send, recv, comm, &work);
 
@@ -44,10 +46,26 @@ int collective_run(enum bench_kind kind, const struct data_op *op, const void *s
 		return tally_scatter(send, recv, part, op->dtype, 0, comm);
 	case BENCH_ALLTOALL:
 		return tally_alltoall(send, recv, part, op->dtype, comm);
+	case BENCH_SEND: /* started, see above */
 	case BENCH_ALLREDUCE:
 		break;
 	}
 	return tally_allreduce(send, recv, part, op->dtype, sum, comm);
+}
+
+/* The work is the receive: that a send is complete, its receiver knows. */
+static int send_start(const struct data_op *op, const void *send, void *recv,
+		      struct tally_comm *comm, struct tally_work **work)
+{
+	uint32_t rank = tally_comm_rank(comm), next = (rank + 1) % op->ranks;
+	struct tally_work *sent;
+	int result = tally_isend(send, op->count, op->dtype, next, comm, NULL, &sent);
+
+	if (result)
+		return result;
+	tally_work_free(&sent);
+	return tally_irecv(recv, op->count, op->dtype, (rank + op->ranks - 1) % op->ranks, comm,
+			   NULL, work);
 }
 
 int collective_start(enum bench_kind kind, const struct data_op *op, const void *send, void *recv,
@@ -74,6 +92,8 @@ int collective_start(enum bench_kind kind, const struct data_op *op, const void 
 		return tally_iscatter(send, recv, part, op->dtype, 0, comm, NULL, work);
 	case BENCH_ALLTOALL:
 		return tally_ialltoall(send, recv, part, op->dtype, comm, NULL, work);
+	case BENCH_SEND:
+		return send_start(op, send, recv, comm, work);
 	case BENCH_ALLREDUCE:
 		break;
 	}
@@ -109,7 +129,7 @@ static bool brought_verify(enum bench_kind kind, const struct data_op *op, uint3
 			   const uint8_t *result, struct data_verdict *verdict)
 {
 	size_t part = part_of(kind, op), bytes = data_bytes(op->dtype);
-	bool has_one = kind == BENCH_BROADCAST || kind == BENCH_SCATTER;
+	bool has_one = kind == BENCH_BROADCAST || kind == BENCH_SCATTER || kind == BENCH_SEND;
 	size_t from = kind == BENCH_SCATTER || kind == BENCH_ALLTOALL ? rank * part : 0;
 	uint8_t *data;
 
@@ -117,7 +137,7 @@ static bool brought_verify(enum bench_kind kind, const struct data_op *op, uint3
 		return true;
 	data = malloc(op->count * bytes + 1);
 	for (uint32_t r = 0; data && r < (has_one ? 1 : op->ranks); r++) {
-		data_fill(op, r, data);
+		data_fill(op, kind == BENCH_SEND ? (rank + op->ranks - 1) % op->ranks : r, data);
 		compare(op, result + r * part * bytes, data + from * bytes, r * part, part,
 			verdict);
 	}

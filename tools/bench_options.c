@@ -26,6 +26,7 @@ static const char help[] =
 	"usage: tally bench allreduce [OPTION...]\n"
 	"       tally bench reduce|broadcast|allgather|reduce_scatter|gather|scatter|alltoall\n"
 	"                                         the root is rank 0; --elements are of all parts\n"
+	"       tally bench send                  each rank to the next one\n"
 	"       tally bench profile ...           suggest a --scale (tally bench profile --help)\n"
 	"\n"
 	"  tally run -n 4 -- tally bench allreduce                 4 ranks here, no aggregator "

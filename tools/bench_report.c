@@ -96,6 +96,7 @@ static double sent_share(enum bench_kind kind, double n)
 {
 	switch (kind) {
 	case BENCH_ALLREDUCE:
+	case BENCH_SEND:
 		return 1;
 	case BENCH_BROADCAST:
 	case BENCH_ALLGATHER:
@@ -113,7 +114,7 @@ static double busbw_share(enum bench_kind kind, double n)
 {
 	if (kind == BENCH_ALLREDUCE)
 		return 2 * (n - 1) / n;
-	return kind <= BENCH_BROADCAST ? 1 : (n - 1) / n;
+	return kind <= BENCH_BROADCAST || kind == BENCH_SEND ? 1 : (n - 1) / n;
 }
 
 static struct rates rates_of(const struct bench_report *report, const struct bench_row *row)

@@ -112,7 +112,7 @@ if daemon_start "$any"; then
 fi
 bench local "$rows" local --elements "$elements"
 bench avg-in-place 2 local --elements 70000 --op avg --in-place
-for collective in reduce broadcast allgather reduce_scatter gather scatter alltoall; do
+for collective in reduce broadcast allgather reduce_scatter gather scatter alltoall send; do
 	bench "$collective" 6 local --elements 3,1441,100001 --dtype float32,int8
 	grep -q "^# tally .* bench $collective " "$tmp/$collective" || fail "$collective: another operation"
 done
