@@ -571,7 +571,8 @@ struct tally_stats {
 TALLY_API int tally_comm_get_stats(struct tally_comm *comm, struct tally_stats *stats);
 
 /* Writes the state of comm on this rank to fd, as one JSON object and a newline: job, rank, aggregator, members
- * with host and process, state and error, outstanding operations, ranks that the aggregator waits for, stats.
+ * with host and process, state and error, outstanding operations, ranks that the aggregator waits for, stats; and
+ * the same of its pairs (tally_send).
  * It never waits for a peer, so another thread can call it when the first one hangs. TALLY_ERR_ARGUMENT;
  * TALLY_ERR_SYSTEM: writing failed, for example because nobody reads (without a SIGPIPE);
  * TALLY_ERR_NO_MEMORY. */

@@ -75,6 +75,7 @@ static bool picture_take(struct tally_comm *comm, struct picture *picture)
 	works_take(picture, &comm->folding);
 	works_take(picture, &comm->calling);
 	works_take(picture, &comm->outstanding);
+	works_take(picture, &comm->held);
 	comm_unlock(comm);
 	return true;
 }
@@ -204,6 +205,37 @@ static json_t *dump_json(struct tally_comm *comm, const struct picture *picture)
 		"missing", missing_json(comm, picture), "stats", stats_json(comm));
 }
 
+/* NULL: out of memory. */
+static json_t *one_json(struct tally_comm *comm)
+{
+	struct picture picture;
+	json_t *json = NULL;
+
+	if (picture_take(comm, &picture))
+		json = dump_json(comm, &picture);
+	picture_free(&picture);
+	return json;
+}
+
+/* With its pairs, which are as it is. */
+static json_t *whole_json(struct tally_comm *comm)
+{
+	json_t *json = one_json(comm), *pairs = json_array();
+	struct tally_comm *pair;
+
+	comm_lock(comm);
+	pair = comm->pairs;
+	comm_unlock(comm);
+	for (; pair; pair = pair->next_pair)
+		if (json_array_append_new(pairs, one_json(pair)))
+			break;
+	if (json_object_set_new(json, "pairs", pairs) || pair) {
+		json_decref(json);
+		return NULL;
+	}
+	return json;
+}
+
 /* ---- out ---- */
 
 /* 0 or an errno, of which EPIPE comes with no signal. A descriptor that does not take it has a second, be it blocking or not. */
@@ -243,20 +275,17 @@ static int dump_write(int fd, const char *text)
 int tally_comm_dump(struct tally_comm *comm, int fd)
 {
 	int result = comm_check(comm, "tally_comm_dump"), error;
-	struct picture picture;
-	json_t *json = NULL;
+	json_t *json;
 	char *text = NULL;
 
 	if (result)
 		return result;
 	if (fd < 0)
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT, "tally_comm_dump: fd %d", fd);
-	if (picture_take(comm, &picture))
-		json = dump_json(comm, &picture);
+	json = whole_json(comm);
 	if (json)
 		text = json_dumps(json, JSON_COMPACT);
 	json_decref(json);
-	picture_free(&picture);
 	if (!text)
 		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
 				    "tally_comm_dump: out of memory");

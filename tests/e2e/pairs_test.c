@@ -366,6 +366,20 @@ static void abort__ends_all_that_wait(void **state)
 		 (const char *[]){ "rank 2", "aborted", NULL });
 }
 
+/* Whoever wonders what a rank waits for is told. */
+static void dump_check(struct tally_comm *comm)
+{
+	char text[8192] = "";
+	FILE *file = tmpfile();
+
+	CHECK(file && tally_comm_dump(comm, fileno(file)) == TALLY_OK);
+	rewind(file);
+	CHECK(fread(text, 1, sizeof(text) - 1, file) > 0);
+	fclose(file);
+	CHECK(strstr(text, "\"pairs\":[{\"tally\"") && strstr(text, "/0-1\""));
+	CHECK(strstr(text, "\"state\":\"joining\"") && strstr(text, "\"send of 1 int32\""));
+}
+
 /* The other rank never calls: a deadline ends it, and without one finalize does. */
 static void alone_body(struct ranks *ranks, uint32_t rank)
 {
@@ -382,6 +396,8 @@ static void alone_body(struct ranks *ranks, uint32_t rank)
 	ranks->shared->event_s = ranks_now_s();
 	if (rank == 0)
 		CHECK(!tally_isend(&x, 1, TALLY_INT32, 1, comm, &timed, &work));
+	if (rank == 0)
+		dump_check(comm);
 	if (rank == 0 && ranks->arg) {
 		CHECK(tally_wait(&work, -1) == TALLY_ERR_TIMEOUT);
 		CHECK(ranks_now_s() - ranks->shared->event_s > 0.29);
