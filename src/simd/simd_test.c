@@ -455,9 +455,9 @@ static float random_exact(uint32_t about)
 static void check_exact(const struct quant_ops *ops, int32_t *end, uint32_t bits, uint32_t count)
 {
 	uint32_t digits = (277 + bits - 1) / bits, about = random_below(255);
-	int32_t *sum = end - (size_t)count * digits, scalar[EXACT_BYTES / 4],
-		other[EXACT_BYTES / 4];
+	int32_t *at = end - (size_t)count * digits, scalar[EXACT_BYTES / 4], sum[EXACT_BYTES / 4];
 	size_t bytes = (size_t)count * digits * sizeof(*sum), whole;
+	uint8_t flags;
 	uint32_t ranks = 1 + random_below(bits < 30 ? 3 : 1u << (31 - bits));
 	float src[EXACTS], dst[EXACTS], same[EXACTS];
 
@@ -465,14 +465,16 @@ static void check_exact(const struct quant_ops *ops, int32_t *end, uint32_t bits
 	for (uint32_t rank = 0; rank < ranks; rank++) {
 		for (uint32_t i = 0; i < count; i++)
 			src[i] = random_exact(about);
-		assert_int_equal(ops->pack_exact(other, src, count, digits, bits),
-				 quant_scalar.pack_exact(scalar, src, count, digits, bits));
-		assert_memory_equal(scalar, other, bytes);
+		flags = quant_scalar.pack_exact(at, src, count, digits, bits);
+		memcpy(scalar, at, bytes);
+		assert_int_equal(ops->pack_exact(at, src, count, digits, bits), flags);
+		assert_memory_equal(scalar, at, bytes);
 		for (uint32_t i = 0; i < count * digits; i++)
-			sum[i] += other[i];
+			sum[i] += at[i];
 	}
-	whole = quant_scalar.unpack_exact(dst, sum, count, digits, bits);
-	assert_int_equal(ops->unpack_exact(same, sum, count, digits, bits), whole);
+	memcpy(at, sum, bytes);
+	whole = quant_scalar.unpack_exact(dst, at, count, digits, bits);
+	assert_int_equal(ops->unpack_exact(same, at, count, digits, bits), whole);
 	assert_memory_equal(dst, same, whole * sizeof(*dst));
 }
 
