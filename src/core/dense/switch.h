@@ -468,10 +468,10 @@ CORE_INLINE enum switch_verdict switch_from_parent(const struct switch_job *job,
 	if (packet->type == WIRE_NEED)
 		return switch_up(job, slot, packet, WIRE_RESENT);
 	fields->tag = packet->tag;
-	fields->flags = packet->flags & SWITCH_FLAGS_KEPT;
-	if (packet->lanes ||
-	    wire_op_of(packet->flags) != WIRE_TAKE) /* else: it has them, or nobody */
+	if (packet->lanes || wire_op_of(packet->flags) != WIRE_TAKE ||
+	    (packet->flags ^ fields->flags) & WIRE_KIND_MASK) /* else: it has them, or nobody */
 		fields->lanes = packet->lanes;
+	fields->flags = packet->flags & SWITCH_FLAGS_KEPT;
 	fields->exponent = packet->exponent;
 	if (packet->child != job->parent_child)
 		fields->last = WIRE_CHILD_OTHER;

@@ -315,7 +315,7 @@ static inline void model_from_parent(const struct switch_job *job, struct model_
 		return;
 	}
 	copy->tag = packet->tag;
-	if (packet->lanes || packet->flags / 4 % 4 != 3)
+	if (packet->lanes || packet->flags / 4 % 4 != 3 || packet->flags % 16 != copy->flags % 16)
 		copy->lanes = packet->lanes;
 	copy->flags = packet->flags & 0x6f;
 	copy->exponent = packet->exponent;
