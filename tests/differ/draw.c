@@ -166,7 +166,11 @@ static void parent_draw(struct differ *differ, const struct switch_job *job,
 	packet->exponent = (uint16_t)below(differ, 255);
 	packet->tag = one_in(differ, 20) ? rng_u32(&differ->rng) : copy->tag;
 	packet->flags = copy->flags | sticky_draw(differ);
-	packet->lanes = one_in(differ, 4) ? lanes_draw(differ, job) : copy->lanes;
+	if (one_in(differ, 10)) /* of a round of another kind */
+		packet->flags ^= (uint8_t)(1 + below(differ, 15));
+	packet->lanes = one_in(differ, 4)   ? lanes_draw(differ, job)
+			: one_in(differ, 4) ? 0
+					    : copy->lanes;
 	if (packet->type != WIRE_RESULT || wire_round_of(packet->flags) == WIRE_EXPONENT)
 		packet->lanes = 0;
 }
