@@ -480,11 +480,14 @@ TALLY_API int tally_ialltoall(const void *send, void *recv, size_t count, int dt
  *
  * What a rank sends to another is received in the order in which it was sent, with the same count and dtype (else
  * TALLY_ERR_MISMATCH for both). A send is complete when the other rank has received it: two ranks that first send and
- * then receive wait for each other, and use the i-calls. As with all operations, buffers are lent until then. The first
- * send or receive of two ranks opens a job of its own at the aggregator, PARENT/FROM-TO, whose rank 0 sends; with
- * many pairs of ranks tally_alltoall is better. A pair that breaks breaks nothing else; a communicator that breaks
- * breaks its pairs. tally_comm_finalize waits for all sends and receives; for a rank that has never called its side
- * only as long as init_timeout_s says (TALLY_ERR_TIMEOUT). tally_comm_get_stats counts them too. options: name,
+ * then receive wait for each other, and use the i-calls. Each direction between two ranks is a job of its own at the
+ * aggregator, PARENT/FROM-TO, whose rank 0 sends. The first call opens it. So this is for ranks with few partners: an
+ * aggregator has room for so many jobs (tallyd --jobs-max and --share; 64 in local mode), and tally_alltoall needs
+ * none. A pair that breaks breaks nothing else; a communicator that breaks breaks its pairs.
+ * A rank whose partner has not called its side waits for it: after 30 s it says so at WARN, and after an hour (or
+ * init_timeout_s, if that is more) the pair ends with TALLY_ERR_TIMEOUT, as it does after deadline_ms, and
+ * init_timeout_s after tally_comm_finalize has begun. tally_comm_finalize waits for all sends and receives, leaves
+ * even if a pair has broken, and then returns that pair's error. tally_comm_get_stats counts them too. options: name,
  * deadline_ms, stream. In latency mode they are TALLY_ERR_UNSUPPORTED. */
 TALLY_API int tally_send(const void *send, size_t count, int dtype, uint32_t to,
 			 struct tally_comm *comm);

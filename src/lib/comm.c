@@ -152,7 +152,8 @@ static atomic_bool is_warned; /* once in a process */
 
 /* All but the joining. */
 static int prepare(struct tally_comm **out, const struct bootstrap *boot,
-		   const struct tally_options *options, const struct tally_comm *parent)
+		   const struct tally_options *options, const struct tally_comm *parent,
+		   bool is_pair)
 {
 	struct tally_comm *comm = *out = comm_new(boot, options);
 	int result = TALLY_OK;
@@ -161,12 +162,13 @@ static int prepare(struct tally_comm **out, const struct bootstrap *boot,
 		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_comm_init: out of memory");
 	if (boot->warning[0] && !atomic_exchange(&is_warned, true))
 		report_log(&comm->who, TALLY_LOG_WARN, "%s", boot->warning);
+	comm->is_pair = is_pair;
 	comm->timeline = timeline_open(&comm->who, boot->timeline, &comm->timeline_comm);
 	local_job_fill(comm, parent);
 	comm->join_life = parent ? parent->life : boot->life;
-	if (parent)
+	if (parent && !is_pair) /* a pair does not outlive its parent */
 		local_share(comm, parent);
-	else if (boot->is_local && boot->rank == 0)
+	else if (!parent && boot->is_local && boot->rank == 0)
 		result = local_open(comm);
 	return result ? result : membership_open(comm);
 }
@@ -186,7 +188,7 @@ int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 	      const struct tally_options *options, const struct tally_comm *parent)
 {
 	struct tally_comm *comm;
-	int result = prepare(&comm, boot, options, parent);
+	int result = prepare(&comm, boot, options, parent, false);
 
 	if (!result)
 		result = join(comm, !parent);
@@ -197,10 +199,9 @@ int comm_open_pair(struct tally_comm **out, const struct bootstrap *boot,
 		   const struct tally_options *options, const struct tally_comm *parent)
 {
 	struct tally_comm *comm;
-	int result = prepare(&comm, boot, options, parent);
+	int result = prepare(&comm, boot, options, parent, true);
 
 	if (!result) {
-		comm->is_pair = true;
 		comm->enter_held = operation_enter_held;
 		result = background_add(comm);
 	}
@@ -375,7 +376,8 @@ void comm_say_end(struct tally_comm *comm)
 	uint64_t all;
 	bool is_much;
 
-	if (tally_comm_get_stats(comm, &stats))
+	if (comm->is_pair ||
+	    tally_comm_get_stats(comm, &stats)) /* a pair's are its parent's, too */
 		return;
 	all = stats.packets_out + stats.packets_resent;
 	/* In latency mode a packet goes again while another rank computes: that says nothing of the network. */
@@ -390,66 +392,91 @@ void comm_say_end(struct tally_comm *comm)
 		is_much ? ", for they had been lost: tally doctor says how many are" : "");
 }
 
-/* A pair's operations end, or its other rank does not come. One in which there was none has nothing to leave. */
-static enum progress_end pair_wait(struct tally_comm *pair, uint32_t patience_s, bool may_interrupt)
+/* All pairs: nothing new begins in them. False: it may. */
+static void closing_set(struct tally_comm *comm, bool is_closing)
 {
-	uint64_t begun_ns = clock_ns(), until_ns = begun_ns + patience_s * 1000000000ull;
-	enum progress_end end;
-
-	comm_lock(pair);
-	end = pair->state == COMM_JOINING
-		      ? progress_wait(pair, is_idle, NULL, until_ns, may_interrupt)
-		      : PROGRESS_OVER;
-	if (end == PROGRESS_LATE && pair->state == COMM_JOINING && !atomic_load(&pair->error))
-		comm_break_alone(pair, (clock_ns() - begun_ns) / 1000000);
-	if (end == PROGRESS_OVER && pair->state == COMM_JOINING && !atomic_load(&pair->error)) {
-		pair->wants_abort = true;
-		pair->state = COMM_LEFT;
-		wake_background();
-	}
-	if (!comm_is_forked(pair))
-		comm_unlock(pair);
-	return end;
+	comm_lock(comm);
+	comm->is_closing = is_closing;
+	comm_unlock(comm);
 }
 
-static bool has_nothing_to_leave(struct tally_comm *pair)
+/* It has nothing to leave: it never became whole, and nobody waits for it. Lock held. */
+static void pair_drop(struct tally_comm *pair)
 {
-	bool is_left;
+	pair->state = COMM_LEFT;
+	pair->wants_abort = true;
+	wake_background();
+}
+
+/* A pair's operations end, or its other rank does not come until then. What broke it is an end, too. */
+static enum progress_end pair_wait(struct tally_comm *pair, uint64_t until_ns, bool may_interrupt)
+{
+	enum progress_end end = PROGRESS_OVER;
 
 	comm_lock(pair);
-	is_left = pair->state == COMM_LEFT && !pair->is_finalize_interrupted;
+	if (pair->state == COMM_JOINING)
+		end = progress_wait(pair, is_idle, NULL, until_ns, may_interrupt);
+	if (end == PROGRESS_FORKED)
+		return end;
+	if (pair->state == COMM_JOINING && !atomic_load(&pair->error)) {
+		if (end == PROGRESS_LATE)
+			comm_break_alone(pair);
+		else if (end == PROGRESS_OVER)
+			pair_drop(pair);
+	}
 	comm_unlock(pair);
-	return is_left;
+	return end;
 }
 
 static int finalize(struct tally_comm *comm, bool may_interrupt);
 
-static int pairs_finalize(struct tally_comm *comm, bool may_interrupt)
+static int pair_finalize(struct tally_comm *pair, uint64_t until_ns, bool may_interrupt)
 {
-	struct tally_comm *pair;
-	int result = TALLY_OK;
+	bool is_left;
 
-	comm_lock(comm);
-	pair = comm->pairs;
-	comm_unlock(comm);
-	for (; pair && !result; pair = pair->next_pair) {
-		if (pair_wait(pair, comm->boot.init_timeout_s, may_interrupt) ==
-		    PROGRESS_INTERRUPTED)
-			return TALLY_INTERRUPTED;
-		if (!has_nothing_to_leave(pair))
-			result = finalize(pair, may_interrupt);
+	switch (pair_wait(pair, until_ns, may_interrupt)) {
+	case PROGRESS_INTERRUPTED:
+		return TALLY_INTERRUPTED;
+	case PROGRESS_FORKED:
+		return comm_check(pair, "tally_comm_finalize");
+	case PROGRESS_OVER:
+	case PROGRESS_LATE:
+		break;
 	}
-	return result;
+	comm_lock(pair);
+	is_left = pair->state == COMM_LEFT && !pair->is_finalize_interrupted;
+	comm_unlock(pair);
+	return is_left ? TALLY_OK : finalize(pair, may_interrupt);
 }
 
-static int finalize(struct tally_comm *comm, bool may_interrupt)
+/* All of them, whatever becomes of one: *error is the first one's. True: go on. */
+static bool pairs_finalize(struct tally_comm *comm, bool may_interrupt, int *error)
 {
-	int result = wait_check(comm, "tally_comm_finalize");
+	uint64_t until_ns = clock_ns() + comm->boot.init_timeout_s * 1000000000ull;
+	int result = TALLY_OK;
 
-	if (!result && !comm_error(comm))
-		result = pairs_finalize(comm, may_interrupt);
-	if (result)
-		return result;
+	closing_set(comm, true);
+	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair) {
+		result = pair_finalize(pair, until_ns, may_interrupt);
+		if (comm_is_forked(comm) || result == TALLY_INTERRUPTED)
+			break;
+		*error = *error ? *error : result;
+	}
+	if (comm_is_forked(comm)) {
+		*error = result;
+		return false;
+	}
+	if (result != TALLY_INTERRUPTED)
+		return true;
+	closing_set(comm, false);
+	*error = TALLY_INTERRUPTED;
+	return false;
+}
+
+static int leave_alone(struct tally_comm *comm, bool may_interrupt)
+{
+	int result;
+
 	comm_lock(comm);
 	result = atomic_load(&comm->error);
 	if (result)
@@ -475,6 +502,20 @@ static int finalize(struct tally_comm *comm, bool may_interrupt)
 	return TALLY_OK;
 }
 
+static int finalize(struct tally_comm *comm, bool may_interrupt)
+{
+	int result = wait_check(comm, "tally_comm_finalize"), of_pairs = TALLY_OK;
+
+	if (result)
+		return result;
+	if (!pairs_finalize(comm, may_interrupt, &of_pairs))
+		return of_pairs;
+	result = leave_alone(comm, may_interrupt);
+	if (result == TALLY_INTERRUPTED)
+		closing_set(comm, false);
+	return result ? result : of_pairs;
+}
+
 int tally_comm_finalize(struct tally_comm *comm)
 {
 	return finalize(comm, true);
@@ -496,8 +537,15 @@ int tally_comm_abort(struct tally_comm *comm)
 	return TALLY_OK;
 }
 
+/* Those that have not ended yet do so side by side. */
 static void pairs_close(struct tally_comm *comm)
 {
+	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair) {
+		comm_lock(pair);
+		pair->wants_abort = pair->state != COMM_LEFT && !atomic_load(&pair->error);
+		comm_unlock(pair);
+	}
+	wake_background();
 	while (comm->pairs) {
 		struct tally_comm *pair = comm->pairs;
 
@@ -507,6 +555,18 @@ static void pairs_close(struct tally_comm *comm)
 	}
 }
 
+static uint32_t gathered_in(struct tally_comm *comm)
+{
+	uint32_t gathered;
+
+	comm_lock(comm);
+	gathered = comm->gathered;
+	comm_unlock(comm);
+	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
+		gathered += gathered_in(pair);
+	return gathered;
+}
+
 void tally_comm_destroy(struct tally_comm *comm)
 {
 	uint32_t gathered;
@@ -514,10 +574,8 @@ void tally_comm_destroy(struct tally_comm *comm)
 
 	if (!comm || wait_check(comm, "tally_comm_destroy"))
 		return;
+	gathered = gathered_in(comm);
 	comm_lock(comm);
-	gathered = comm->gathered;
-	for (const struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
-		gathered += pair->gathered;
 	is_sound = comm->state == COMM_RUNNING && !atomic_load(&comm->error);
 	comm_unlock(comm);
 	if (gathered) {

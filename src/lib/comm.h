@@ -168,11 +168,14 @@ struct tally_comm {
 
 	/* pair.c: what a rank sends to another has a communicator of the two, whose rank 0 sends. Of theirs: */
 	struct tally_comm *pairs;   /* by next_pair: only grows; under the lock */
+	bool is_closing;            /* ... and no more: tally_comm_finalize has begun */
 	pthread_mutex_t pairs_lock; /* taken before the lock: one thread at a time opens a pair */
 	/* Of a pair: */
 	struct tally_comm *next_pair;
 	bool is_pair;
 	uint32_t peer; /* the other one, as a rank of what the pair is of */
+	uint64_t
+		lone_ns; /* to say that it has not come; 0: not yet, UINT64_MAX: it has been said */
 	/* It has just become whole: `held` enter. Lock held. */
 	void (*enter_held)(struct tally_comm *comm);
 
@@ -260,8 +263,10 @@ int comm_check(const struct tally_comm *comm, const char *call);
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);
 int result_of_cause(enum control_cause cause);
-/* A pair whose other rank has not come in so long. Lock held. */
-void comm_break_alone(struct tally_comm *pair, uint64_t waited_ms);
+/* What a pair is of has broken: so does the pair. Lock not held. */
+void comm_break_pair(struct tally_comm *pair, int result, const char *text);
+/* A pair with operations that are held, whose other rank has not come in time. Lock held. */
+void comm_break_alone(struct tally_comm *pair);
 
 /* ---- part.c ---- */
 

@@ -117,11 +117,27 @@ static void all_complete(struct tally_comm *comm, int result)
 		struct tally_work *work = comm->held.first;
 
 		work_remove(&comm->held, work);
+		work_unlend(comm, work);
 		work_settle(comm, work, result);
 	}
 	wake_waiters(comm);
 	if (comm->calling.first)
 		wake_background();
+}
+
+/* The other rank hears of the cause from the aggregator, if it is not here alone. */
+void comm_break_pair(struct tally_comm *pair, int result, const char *text)
+{
+	comm_lock(pair);
+	if (!atomic_load(&pair->error)) {
+		pair->wants_abort = result == TALLY_ERR_ABORTED;
+		pair->wants_error = !pair->wants_abort;
+		pair->fault_cause = CONTROL_REMOTE;
+		snprintf(pair->fault_text, sizeof(pair->fault_text), "%s", text);
+		comm_break(pair, result, text);
+		wake_background();
+	}
+	comm_unlock(pair);
 }
 
 /* R-CT-20: nothing succeeds from now on. */
@@ -136,17 +152,21 @@ void comm_break(struct tally_comm *comm, int result, const char *text)
 	report_log(&comm->who, is_wanted ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
 		   comm->error_text);
 	all_complete(comm, result);
+	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
+		comm_break_pair(pair, result, text);
 }
 
-void comm_break_alone(struct tally_comm *pair, uint64_t waited_ms)
+void comm_break_alone(struct tally_comm *pair)
 {
-	char text[160];
+	uint64_t ms = (clock_ns() - pair->held.first->submitted_ns) / 1000000;
 
-	snprintf(text, sizeof(text), "rank %u has not called tally_%s for %llu.%03llu s",
-		 pair->peer, pair->who.rank ? "send" : "recv", (unsigned long long)waited_ms / 1000,
-		 (unsigned long long)waited_ms % 1000);
-	pair->wants_abort = true;
-	comm_break(pair, TALLY_ERR_TIMEOUT, text);
+	snprintf(pair->fault_text, sizeof(pair->fault_text),
+		 "rank %u has not called tally_%s for %llu.%03llu s", pair->peer,
+		 pair->who.rank ? "send" : "recv", (unsigned long long)ms / 1000,
+		 (unsigned long long)ms % 1000);
+	pair->wants_error = true;
+	pair->fault_cause = CONTROL_TIMEOUT;
+	comm_break(pair, TALLY_ERR_TIMEOUT, pair->fault_text);
 	wake_background();
 }
 

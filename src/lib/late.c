@@ -220,14 +220,27 @@ void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 		membership_do(comm, &comm->membership->seats[0], codec, &event);
 }
 
-/* A pair that is not whole: no round can be about it. When the next deadline is. Lock held. */
+/* A rank that never calls is no failure, and nothing else tells of it. */
+static void lone_say(struct tally_comm *comm, uint64_t now_ns)
+{
+	report_log(&comm->who, TALLY_LOG_WARN, "rank %u has not called tally_%s for %u ms",
+		   comm->peer, comm->who.rank ? "send" : "recv",
+		   ms_between(comm->held.first->submitted_ns, now_ns));
+	comm->lone_ns = UINT64_MAX;
+}
+
+/* A pair that is not whole: no round can be about it. When to look again. Lock held. */
 static uint64_t held_expire(struct tally_comm *comm, uint64_t now_ns)
 {
-	uint64_t first_ns = UINT64_MAX;
+	uint64_t first_ns = comm->held.first ? comm->lone_ns : UINT64_MAX;
 
+	if (first_ns <= now_ns) {
+		lone_say(comm, now_ns);
+		first_ns = UINT64_MAX;
+	}
 	for (struct tally_work *work = comm->held.first; work; work = work->next) {
 		if (work->deadline_ns && work->deadline_ns <= now_ns) {
-			comm_break_alone(comm, ms_between(work->submitted_ns, now_ns));
+			comm_break_alone(comm);
 			return UINT64_MAX;
 		}
 		if (work->deadline_ns && work->deadline_ns < first_ns)

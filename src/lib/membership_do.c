@@ -98,7 +98,7 @@ static void banner(const struct tally_comm *comm)
 {
 	static atomic_bool is_said;
 	const struct bootstrap *boot = &comm->boot;
-	bool is_first = (comm->who.rank == 0 || boot->interface[0]) &&
+	bool is_first = (comm->who.rank == 0 || boot->interface[0]) && !comm->is_pair &&
 			!atomic_exchange(&is_said, true);
 	struct endpoint_stats stats;
 
@@ -154,7 +154,8 @@ static bool start(struct tally_comm *comm, struct seat *seat, const struct membe
 	error = comm->members ? endpoint_start(comm->endpoint, (uint16_t)lanes) : -ENOMEM;
 	if (!error) {
 		comm->lanes = lanes;
-		comm->state = COMM_RUNNING;
+		if (comm->state == COMM_JOINING) /* a pair may have been given up */
+			comm->state = COMM_RUNNING;
 		banner(comm);
 		if (comm->enter_held)
 			comm->enter_held(comm);

@@ -12,6 +12,8 @@
 #include "lib/present.h"
 #include "lib/types.h"
 
+enum { LONE_MS = 30000 }; /* of a pair whose other rank has not come, until the only line at WARN */
+
 /* ---- making a work ---- */
 
 static bool buffers_note(struct tally_work *work, const struct request *request)
@@ -278,34 +280,19 @@ static void hold(struct tally_comm *comm, struct tally_work *work)
 	work_append(&comm->held, work);
 	if (work->deadline_ms)
 		work_deadline_set(comm, work);
+	if (!comm->lone_ns)
+		comm->lone_ns = work->submitted_ns + LONE_MS * 1000000ull;
+	if (comm->lone_ns < atomic_load(&comm->deadline_ns))
+		atomic_store(&comm->deadline_ns, comm->lone_ns);
+	wake_background();
 }
 
-void operation_enter_held(struct tally_comm *comm)
+static int number_and_submit(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
-	while (comm->held.first) {
-		struct tally_work *work = comm->held.first;
-		int result;
-
-		work_remove(&comm->held, work);
-		result = operation_enter(comm, work, report_kinds[work->op.kind]);
-		if (result)
-			work_settle(comm, work, result);
-	}
-	progress_gathered(comm);
-}
-
-int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
-{
-	int result = operation_may_start(comm, call);
 	struct lanes lanes;
+	int result = lanes_check(comm, work, call, &lanes);
 
-	if (!result && comm->state == COMM_JOINING) {
-		hold(comm, work);
-		return TALLY_OK;
-	}
-	if (!result)
-		result = lanes_check(comm, work, call, &lanes);
-	if (!result)
+	if (!result && !work->submitted_ns) /* else it was held */
 		result = lend_all(comm, work, call);
 	if (result)
 		return result;
@@ -313,7 +300,7 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	for (struct tally_work *member = work->members; member; member = member->next)
 		member->op.number = work->op.number; /* for what is said of it */
 	work->op.stream = stream_of(comm, work, &lanes);
-	if (!work->submitted_ns) /* else it was held */
+	if (!work->submitted_ns)
 		work->submitted_ns = clock_ns();
 	atomic_store(&work->state, WORK_WAITING);
 	work_append(&comm->outstanding, work);
@@ -321,6 +308,37 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 		work_deadline_set(comm, work);
 	work_submit(comm, work);
 	return TALLY_OK;
+}
+
+int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
+{
+	int result = operation_may_start(comm, call);
+
+	if (result || comm->state != COMM_JOINING)
+		return result ? result : number_and_submit(comm, work, call);
+	result = lend_all(comm, work, call);
+	if (!result)
+		hold(comm, work);
+	return result;
+}
+
+/* One that cannot enter breaks the pair: the others would be taken for those before them. */
+void operation_enter_held(struct tally_comm *comm)
+{
+	while (comm->held.first) {
+		struct tally_work *work = comm->held.first;
+
+		work_remove(&comm->held, work);
+		if (!number_and_submit(comm, work, report_kinds[work->op.kind]))
+			continue;
+		work_unlend(comm, work);
+		snprintf(comm->fault_text, sizeof(comm->fault_text), "%s", report_last());
+		comm->wants_error = true;
+		comm->fault_cause = CONTROL_REMOTE;
+		comm_break(comm, TALLY_ERR_UNSUPPORTED, comm->fault_text);
+		work_settle(comm, work, TALLY_ERR_UNSUPPORTED);
+	}
+	progress_gathered(comm);
 }
 
 int operation_may_wait(const struct tally_comm *comm, const char *call)
@@ -388,6 +406,15 @@ static int start(struct tally_comm *comm, const struct request *request, struct 
 	}
 	comm_unlock(comm);
 	return result;
+}
+
+int operation_check(struct tally_comm *comm, const struct request *request)
+{
+	struct tally_op_options options;
+	struct request mine = *request;
+
+	options_take(&mine, &options);
+	return request_check(comm, &mine);
 }
 
 int operation_start(struct tally_comm *comm, const struct request *request, struct tally_work **out)

@@ -47,6 +47,9 @@ int operation_run(struct tally_comm *comm, const struct request *request, uint64
 /* TALLY_OK, or why no operation may start, said. Lock held. */
 int operation_may_start(struct tally_comm *comm, const char *call);
 
+/* What operation_start does first. */
+int operation_check(struct tally_comm *comm, const struct request *request);
+
 /* struct tally_comm's enter_held. */
 void operation_enter_held(struct tally_comm *comm);
 

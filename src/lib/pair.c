@@ -9,7 +9,10 @@
 
 #include "lib/operation.h"
 
-enum { SUFFIX_BYTES = 32 };
+enum {
+	SUFFIX_BYTES = 32,
+	PATIENCE_S = 3600, /* for the other rank */
+};
 
 /* A direction: what this rank sends to another, or receives from it. */
 struct way {
@@ -39,7 +42,8 @@ static int open_one(struct tally_comm *comm, const struct way *way, struct tally
 	snprintf(suffix, sizeof(suffix), "/%u-%u", way->is_out ? self : way->peer,
 		 way->is_out ? way->peer : self);
 	part_boot(&boot, comm, way->call, way->is_out ? 0 : 1, 2, suffix);
-	boot.init_timeout_s = BOOTSTRAP_TIMEOUT_S_MAX; /* a rank may send at any time */
+	if (boot.init_timeout_s < PATIENCE_S) /* a rank may send at any time */
+		boot.init_timeout_s = PATIENCE_S;
 	options.poll_count = comm->poll_count;
 	options.window_packets = comm->window_packets;
 	options.interrupted = comm->interrupted;
@@ -50,6 +54,20 @@ static int open_one(struct tally_comm *comm, const struct way *way, struct tally
 	return result;
 }
 
+/* What broke the communicator before this has not broken the pair. */
+static void link_one(struct tally_comm *comm, struct tally_comm *pair)
+{
+	int error;
+
+	comm_lock(comm);
+	pair->next_pair = comm->pairs;
+	comm->pairs = pair;
+	error = atomic_load(&comm->error);
+	if (error)
+		comm_break_pair(pair, error, comm->error_text);
+	comm_unlock(comm);
+}
+
 /* Finds it, or opens it; TALLY_OK, or said. */
 static int pair_get(struct tally_comm *comm, const struct way *way, struct tally_comm **out)
 {
@@ -58,21 +76,26 @@ static int pair_get(struct tally_comm *comm, const struct way *way, struct tally
 	pthread_mutex_lock(&comm->pairs_lock);
 	comm_lock(comm);
 	result = operation_may_start(comm, way->call);
+	if (!result && comm->is_closing)
+		result = report_error(&comm->who, TALLY_ERR_USAGE, "%s after tally_comm_finalize",
+				      way->call);
 	*out = find(comm, way);
 	comm_unlock(comm);
-	if (!result && !*out && !(result = open_one(comm, way, out))) {
-		comm_lock(comm);
-		(*out)->next_pair = comm->pairs;
-		comm->pairs = *out;
-		comm_unlock(comm);
+	if (!result && !*out) {
+		result = open_one(comm, way, out);
+		if (!result)
+			link_one(comm, *out);
 	}
 	pthread_mutex_unlock(&comm->pairs_lock);
 	return result;
 }
 
-static int pair_of(struct tally_comm *comm, const struct way *way, struct tally_comm **out)
+/* What is wrong with a call opens nothing. */
+static int pair_of(struct tally_comm *comm, const struct way *way, const struct request *request,
+		   struct tally_comm **out)
 {
 	int result = comm_check(comm, way->call);
+	struct request mine = *request; /* whose root is a rank of the pair */
 	const char *side = way->is_out ? "to" : "from";
 
 	if (result)
@@ -86,7 +109,9 @@ static int pair_of(struct tally_comm *comm, const struct way *way, struct tally_
 	if (comm->latency_slots)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: latency mode has allreduce and barrier", way->call);
-	return pair_get(comm, way, out);
+	mine.root = way->is_out ? comm->who.rank : way->peer;
+	result = operation_check(comm, &mine);
+	return result ? result : pair_get(comm, way, out);
 }
 
 static int run(struct tally_comm *comm, const struct way *way, const struct tally_buffer *buffer,
@@ -102,7 +127,7 @@ static int run(struct tally_comm *comm, const struct way *way, const struct tall
 	int result = operation_may_wait(comm, way->call);
 
 	if (!result)
-		result = pair_of(comm, way, &pair);
+		result = pair_of(comm, way, &request, &pair);
 	return result ? result : operation_run(pair, &request, NULL);
 }
 
@@ -116,8 +141,13 @@ static int start(struct tally_comm *comm, const struct way *way, const struct ta
 					 .dtype = dtype,
 					 .options = options };
 	struct tally_comm *pair;
-	int result = pair_of(comm, way, &pair);
+	int result = TALLY_OK;
 
+	if (!work)
+		result = report_error(comm ? &comm->who : NULL, TALLY_ERR_ARGUMENT,
+				      "%s: work is NULL", way->call);
+	if (!result)
+		result = pair_of(comm, way, &request, &pair);
 	return result ? result : operation_start(pair, &request, work);
 }
 

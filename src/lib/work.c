@@ -355,11 +355,7 @@ int work_report(const struct tally_comm *comm, const struct tally_work *work)
 		return report_again(work->result, comm->error_text);
 	if (work->result != TALLY_ERR_RANGE)
 		return report_again(work->result,
-				    comm->is_pair
-					    ? "this operation was not started when both ranks "
-					      "were there, and that was said"
-					    : "tally_group_end has not started this operation, "
-					      "and said why");
+				    "tally_group_end has not started this operation, and said why");
 	return report_error(&comm->who, TALLY_ERR_RANGE,
 			    "operation #%llu, %s: some rank's element is above %u, (2^31 - 1) / %u "
 			    "ranks: the sum might not fit. Nothing was stored, on any rank; the "
