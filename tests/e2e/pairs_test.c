@@ -315,6 +315,71 @@ static void mismatch__of_counts_is_named_to_both(void **state)
 		 (const char *[]){ "send of 100 float32", "send of 101 float32", NULL });
 }
 
+/* What breaks between two does not hurt a third, nor does a call that is refused. */
+static void others_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank), *part = NULL;
+	struct tally_work *work = NULL;
+	int32_t x[2] = { 0 };
+
+	if (rank == 0)
+		CHECK(tally_isend(NULL, 1, TALLY_INT32, 2, comm, NULL, &work) ==
+		      TALLY_ERR_ARGUMENT);
+	if (rank < 2)
+		CHECK((rank ? tally_recv(x, 2, TALLY_INT32, 0, comm)
+			    : tally_send(x, 1, TALLY_INT32, 1, comm)) == TALLY_ERR_MISMATCH);
+	CHECK(!tally_comm_split(comm, rank ? 1 : -1, 0, NULL, &part));
+	if (rank == 0) {
+		CHECK(tally_comm_finalize(comm) == TALLY_ERR_MISMATCH);
+		tally_comm_destroy(comm);
+		return;
+	}
+	usleep(300000);
+	CHECK(ranks_sum(part, 4) == TALLY_OK);
+	ranks_leave(part);
+	CHECK(tally_comm_get_async_error(comm) == TALLY_OK);
+	CHECK(tally_comm_finalize(comm) == (rank == 1 ? TALLY_ERR_MISMATCH : TALLY_OK));
+	tally_comm_destroy(comm);
+}
+
+static void mismatch__of_two_does_not_hurt_a_third(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .is_local = true, .body = others_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	ranks.is_local = false;
+	assert_true(ranks_run(&ranks));
+}
+
+/* A receive whose memory is lent is refused at once, and takes no message away from those behind it. */
+static void lent_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_work *works[2] = { NULL }, *none = NULL;
+	int32_t x[2] = { 0 };
+
+	if (rank == 1) {
+		CHECK(!tally_irecv(&x[0], 1, TALLY_INT32, 0, comm, NULL, &works[0]));
+		CHECK(tally_irecv(x, 2, TALLY_INT32, 0, comm, NULL, &none) == TALLY_ERR_ARGUMENT);
+		CHECK(!tally_irecv(&x[1], 1, TALLY_INT32, 0, comm, NULL, &works[1]));
+	}
+	ranks_meet(ranks);
+	for (int32_t i = 1; rank == 0 && i <= 2; i++)
+		CHECK(!tally_send(&i, 1, TALLY_INT32, 1, comm));
+	CHECK(tally_waitall(2, works, -1) == TALLY_OK);
+	CHECK(rank == 0 || (x[0] == 1 && x[1] == 2));
+	ranks_leave(comm);
+}
+
+static void order__is_kept_by_what_is_refused(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = lent_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 static void killed_body(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *comm = ranks_join(ranks, rank);
@@ -350,13 +415,18 @@ static void abort_body(struct ranks *ranks, uint32_t rank)
 	struct tally_comm *comm = ranks_join(ranks, rank);
 	struct tally_work *work = NULL;
 	int32_t x = 0;
+	int result;
 
 	CHECK(!tally_irecv(&x, 1, TALLY_INT32, (rank + 1) % SIZE, comm, NULL, &work));
 	ranks_meet(ranks);
 	ranks->shared->event_s = ranks_now_s();
 	if (rank == 2)
 		CHECK(tally_comm_abort(comm) == TALLY_OK);
-	ranks_report(ranks, rank, NULL, tally_wait(&work, -1));
+	result = tally_wait(&work, -1);
+	CHECK(rank != 2 || result == TALLY_ERR_ABORTED);
+	ranks_report(ranks, rank, NULL, rank == 2 ? TALLY_ERR_REMOTE : result);
+	if (rank == 2)
+		strcpy(ranks->shared->report[2].text, "rank 2 aborted");
 	tally_comm_destroy(comm);
 }
 
@@ -433,6 +503,8 @@ int main(void)
 		cmocka_unit_test(interrupted__a_receive_is_called_again),
 		cmocka_unit_test(arguments__are_refused_by_name),
 		cmocka_unit_test(mismatch__of_counts_is_named_to_both),
+		cmocka_unit_test(mismatch__of_two_does_not_hurt_a_third),
+		cmocka_unit_test(order__is_kept_by_what_is_refused),
 		cmocka_unit_test(killed_rank__ends_all_that_wait),
 		cmocka_unit_test(abort__ends_all_that_wait),
 		cmocka_unit_test(alone__is_told_who_has_not_called),
