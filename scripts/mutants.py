@@ -78,11 +78,11 @@ SCOPES = (
           first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
           together=24, seconds=60, waits=False),
     Scope(name="rooms", rooms=("control", "dataplane", "dataplane/xdp", "files", "glm", "hot", "kv", "kvlib", "lib",
-                               "ps", "server", "util"),
-          left_out=re.compile(r".*_(test|fuzz|fixture)\.|(kv_fake|kv_draw|fake_link|exchange_mpi)\."),
+                               "ps", "server", "simd", "util"),
+          left_out=re.compile(r".*_(test|fuzz|fixture)\.|(kv_fake|kv_draw|fake_link|exchange_mpi|neon)\."),
           first=10000, percent=85, options=("-Doptimization=1", "-Ddebug=false"),
-          tests=re.compile(r"(control|dataplane|files|glm|hot|kv|kvlib|lib|ps|server|util|fuzz)-|%s|" % LOADERS.pattern +
-                           r"e2e-(allreduce|api|failures-death|glm|groups|inspect|latency)$"),
+          tests=re.compile(r"(control|dataplane|files|glm|hot|kv|kvlib|lib|ps|server|simd|util|fuzz)-|%s|" %
+                           LOADERS.pattern + r"e2e-(allreduce|api|failures-death|glm|groups|inspect|latency|pairs)$"),
           ours=False, memory=2 << 30, quick=8, together=60, seconds=120, waits=True),
 )
 
