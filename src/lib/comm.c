@@ -419,7 +419,8 @@ static enum progress_end pair_wait(struct tally_comm *pair, uint64_t until_ns, b
 	if (end == PROGRESS_FORKED)
 		return end;
 	if (pair->state == COMM_JOINING && !atomic_load(&pair->error)) {
-		if (end == PROGRESS_LATE)
+		if (end == PROGRESS_LATE &&
+		    pair->held.first) /* else a function of the user's runs */
 			comm_break_alone(pair);
 		else if (end == PROGRESS_OVER)
 			pair_drop(pair);

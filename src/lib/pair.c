@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pair.c - send and receive, R-CT-58. What rank i sends to rank j has a communicator of the two, in which each send is an operation
- * that both call: so it has an order, a name, a deadline, and differing calls are found. One direction has one, for in
- * each of them both call in the same order, whatever they do in the other. It is opened by the first call of either
- * rank, which does not wait for the other: operations are held until both are there.
+ * pair.c - send and receive, R-CT-58. What rank i sends to rank j has a communicator of the two, in which each send is
+ * an operation that both call. So it has an order, a name and a deadline, and calls that differ are found. Each
+ * direction has its own, in which both call in the same order, whatever they do in the other. The first call of either
+ * rank opens it and does not wait for the other: operations are held until both are there.
  */
 #include <stdio.h>
 
