@@ -44,7 +44,9 @@ enum made made_of(const struct state *state, const struct made_round *round,
 {
 	uint32_t exponent = 0, sticky = 0, expected[DATA_LANES] = { 0 };
 	bool is_wrong = false, is_take = wire_op_of(copy->flags) == WIRE_TAKE;
-	uint32_t lanes = 0; /* those of all who have sent any; of a TAKE round one worker's */
+	bool is_short = wire_op_of(copy->flags) == WIRE_ADD_SHORT;
+	uint32_t lanes =
+		0; /* those of all who have sent any; of a TAKE round one worker's; the most */
 
 	for (uint32_t w = 0; w < world.config->workers; w++) {
 		const struct packet *update;
@@ -56,8 +58,9 @@ enum made made_of(const struct state *state, const struct made_round *round,
 		if (made != MADE_EXACTLY)
 			return made;
 		is_wrong |= update->wire.tag != copy->tag;
-		is_wrong |= lanes && update->wire.lanes && (is_take || lanes != update->wire.lanes);
-		lanes = update->wire.lanes ? update->wire.lanes : lanes;
+		is_wrong |= lanes && update->wire.lanes &&
+			    (is_take || (lanes != update->wire.lanes && !is_short));
+		lanes = update->wire.lanes > lanes ? update->wire.lanes : lanes;
 		is_wrong |= (update->wire.flags ^ copy->flags) & WIRE_KIND_MASK;
 		for (uint32_t i = 0; i < update->wire.lanes; i++)
 			expected[i] += (uint32_t)update->lane[i];

@@ -167,7 +167,7 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 		ahead = chunk_at(state, event, k + pool);
 	owners = owners_of(&chunk, event->worker, &is_silent);
 	if (round == WIRE_DATA && owners)
-		flags |= (uint32_t)(owners == 1 ? WIRE_TAKE : WIRE_ADD_NOCARRY) << WIRE_OP_SHIFT;
+		flags |= (uint32_t)(owners == 1 ? WIRE_TAKE : WIRE_ADD_SHORT) << WIRE_OP_SHIFT;
 	if (round != WIRE_EXPONENT && elements_of(&chunk) &&
 	    ((round == WIRE_DATA && owners == 1 && !is_silent) ||
 	     wants_none(&chunk, event->worker)))

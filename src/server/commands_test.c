@@ -70,7 +70,7 @@ static void send__of_a_grant_tells_where_the_shards_are(void **state)
 			assert_int_equal(shard->window, 154);
 			assert_int_equal(shard->lanes, 360);
 			assert_int_equal(shard->run, 44);
-			assert_int_equal(shard->lane_ops, 1 << WIRE_ADD | 1 << WIRE_ADD_NOCARRY |
+			assert_int_equal(shard->lane_ops, 1 << WIRE_ADD | 1 << WIRE_ADD_SHORT |
 								  1 << WIRE_MAX | 1 << WIRE_TAKE);
 			assert_memory_equal(shard->ip, i ? here : anywhere, 16);
 		}

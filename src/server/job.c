@@ -384,7 +384,7 @@ static void job_fill_grant(struct server *server, struct job *job, uint16_t rank
 			.window = job->plan.window,
 			.lanes = (uint16_t)job->plan.lanes,
 			.run = (uint8_t)job->plan.run,
-			.lane_ops = 1 << WIRE_ADD | 1 << WIRE_ADD_NOCARRY | 1 << WIRE_MAX |
+			.lane_ops = 1 << WIRE_ADD | 1 << WIRE_ADD_SHORT | 1 << WIRE_MAX |
 				    1 << WIRE_TAKE,
 		};
 		if (server->is_local)

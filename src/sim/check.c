@@ -140,6 +140,7 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	struct round *round = round_at(check, engine, packet->slot, packet->seq, &sum);
 	uint8_t flags = packet->flags & (WIRE_KIND_MASK | WIRE_STICKY_MASK);
 	bool is_take = wire_op_of(flags) == WIRE_TAKE;
+	bool is_short = wire_op_of(flags) == WIRE_ADD_SHORT;
 	uint32_t bare = packet->flags & WIRE_BARE ? 1u << worker : 0;
 	uint32_t taken = is_take && packet->lanes ? 1u << worker : 0;
 
@@ -161,7 +162,8 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	round->bare |= bare;
 	round->taken |= taken;
 	if (packet->tag != round->tag ||
-	    (packet->lanes && round->lanes && (is_take || packet->lanes != round->lanes)) ||
+	    (packet->lanes && round->lanes &&
+	     (is_take || (packet->lanes != round->lanes && !is_short))) ||
 	    (flags ^ round->flags) & WIRE_KIND_MASK) {
 		round->is_mixed = true;
 		if (check->scenario->kind != SCENARIO_disagree)
@@ -178,17 +180,16 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	round->flags |= flags & WIRE_STICKY_MASK;
 	if (packet->exponent > round->exponent)
 		round->exponent = packet->exponent;
-	if (!round->lanes) {
-		round->lanes = packet->lanes;
-		memcpy(sum, lane, packet->lanes * sizeof(*lane));
-		return;
-	}
 	for (uint32_t i = 0; i < packet->lanes; i++) {
-		if (wire_op_of(flags) != WIRE_MAX)
+		if (i >= round->lanes)
+			sum[i] = lane[i];
+		else if (wire_op_of(flags) != WIRE_MAX)
 			sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)lane[i]);
 		else if (lane[i] > sum[i])
 			sum[i] = lane[i];
 	}
+	if (packet->lanes > round->lanes)
+		round->lanes = packet->lanes;
 }
 
 static void worker_update(struct check *check, uint32_t w, uint32_t shard,
@@ -272,7 +273,7 @@ static bool is_of_its_owners(const struct round *round)
 {
 	if (wire_op_of(round->flags) == WIRE_TAKE)
 		return round->givers == (round->lanes > 0);
-	return wire_op_of(round->flags) != WIRE_ADD_NOCARRY || round->givers + round->silent > 1;
+	return wire_op_of(round->flags) != WIRE_ADD_SHORT || round->givers + round->silent > 1;
 }
 
 /* R-SW-15: nobody who wants lanes gets none; `workers` are those that the RESULT is for. */

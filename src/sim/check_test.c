@@ -141,9 +141,9 @@ static void check__m1_sees_who_sends_a_part(void **state)
 		enum wire_op op;
 		int32_t first, second;
 		bool is_right;
-	} rounds[] = { { WIRE_TAKE, 3, 0, true },         { WIRE_TAKE, 0, 3, true },
-		       { WIRE_TAKE, 0, 0, true },         { WIRE_ADD_NOCARRY, 3, 4, true },
-		       { WIRE_ADD_NOCARRY, 3, 0, false }, { WIRE_ADD_NOCARRY, 0, 0, false } };
+	} rounds[] = { { WIRE_TAKE, 3, 0, true },       { WIRE_TAKE, 0, 3, true },
+		       { WIRE_TAKE, 0, 0, true },       { WIRE_ADD_SHORT, 3, 4, true },
+		       { WIRE_ADD_SHORT, 3, 0, false }, { WIRE_ADD_SHORT, 0, 0, false } };
 
 	(void)state;
 	for (uint32_t i = 0; i < sizeof(rounds) / sizeof(*rounds); i++) {

@@ -145,6 +145,8 @@ static void dense_draw(struct differ *differ, const struct switch_job *job,
 		packet->flags =
 			(uint8_t)(below(differ, 3) | below(differ, WIRE_OP_END) << WIRE_OP_SHIFT);
 		packet->lanes = lanes_draw(differ, job);
+	} else if (wire_op_of(packet->flags) == WIRE_ADD_SHORT && !one_in(differ, 5)) {
+		packet->lanes = lanes_draw(differ, job);
 	} else if (wire_op_of(packet->flags) == WIRE_TAKE && !one_in(differ, 5)) {
 		packet->lanes = packet->lanes ? 0 : lanes_draw(differ, job);
 	}

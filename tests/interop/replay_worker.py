@@ -9,7 +9,7 @@ EXPRESS, BULK = range(2)
 EXPRESS_CHUNKS, EXPRESS_SLOTS = 64, 4  # R-MAP-2; of so few slots
 KEPT = 4  # operations of a stream
 AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
-NOCARRY, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
+SHORT, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
 ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later is_bare is_joined "
            "joined_by slot lanes chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
            "stored_cookie stored_first stored_elements stored_round build_scale stored_scale").split()
@@ -68,7 +68,7 @@ class Operation:
             return self.lane_op, True
         owner = sum(end <= first for end in self.ends) if elements else len(self.ends) - 1
         if self.ends[owner] < first + elements:
-            return NOCARRY, True
+            return SHORT, True
         return TAKE, owner == self.mine
 
     def is_bare(self, kind, first, elements):

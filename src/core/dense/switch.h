@@ -175,6 +175,19 @@ CORE_INLINE void switch_max(int32_t *sum, const int32_t *lane, uint32_t lanes, c
 		sum[i] = lane[i] > sum[i] ? lane[i] : sum[i];
 }
 
+/* To sums that have fewer lanes, `had`. Without a branch for each lane: the verifier would follow them all. */
+CORE_INLINE void switch_extend(int32_t *sum, uint32_t had, const int32_t *lane, uint32_t lanes,
+			       const void *end)
+{
+	if (lanes > SWITCH_LANES_MAX)
+		lanes = SWITCH_LANES_MAX;
+	for (uint32_t i = 0; i < lanes && CORE_IN_REACH(lane + i, end); i++) {
+		uint32_t kept = 0u - ((i - had) >> 31); /* all bits, or none */
+
+		sum[i] = (int32_t)(((uint32_t)sum[i] & kept) + (uint32_t)lane[i]);
+	}
+}
+
 /* R-SW-1 after the type: whom a child's packet is for. 0, or a SWITCH_DROP_*. */
 CORE_INLINE enum switch_verdict switch_admit_edge(const struct switch_job *job,
 						  const struct wire *packet)
@@ -315,14 +328,16 @@ CORE_INLINE enum switch_verdict switch_open(const struct switch_job *job, struct
 }
 
 /* R-SW-7: does this UPDATE belong to the round that its siblings opened? Who has nothing to say
- * sends no lanes, and in TAKE rounds all but one do. */
+ * sends no lanes, and in TAKE rounds all but one do. Lanes of ADD_SHORT end in zeros that did not travel. */
 CORE_INLINE int switch_fits(const struct switch_copy *copy, const struct wire *packet)
 {
 	if (packet->tag != copy->tag || (packet->flags ^ copy->flags) & WIRE_KIND_MASK)
 		return 0;
 	if (!packet->lanes || !copy->lanes)
 		return 1;
-	return wire_op_of(copy->flags) != WIRE_TAKE && packet->lanes == copy->lanes;
+	if (wire_op_of(copy->flags) == WIRE_TAKE)
+		return 0;
+	return packet->lanes == copy->lanes || wire_op_of(copy->flags) == WIRE_ADD_SHORT;
 }
 
 /* R-SW-8: another child's UPDATE of the phase that collects. */
@@ -340,9 +355,9 @@ CORE_INLINE enum switch_verdict switch_combine(const struct switch_job *job,
 	copy->last = packet->child;
 	if (packet->exponent > copy->exponent)
 		copy->exponent = packet->exponent;
-	if (!copy->lanes) {
+	if (packet->lanes > copy->lanes) { /* of ADD_SHORT, or the copy has none */
+		switch_extend(sum, copy->lanes, lane, packet->lanes, end);
 		copy->lanes = packet->lanes;
-		switch_assign(sum, lane, packet->lanes, end);
 	} else if (wire_op_of(copy->flags) == WIRE_MAX) {
 		switch_max(sum, lane, packet->lanes, end);
 	} else {

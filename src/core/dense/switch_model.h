@@ -118,12 +118,12 @@ static inline struct wire *model_tell(struct model_out *out, enum to to,
 
 static inline bool model_same_round(const struct model_copy *copy, const struct wire *packet)
 {
-	bool is_take = (packet->flags >> 2 & 3) == 3,
-	     is_silent = copy->lanes == 0 || packet->lanes == 0;
+	uint32_t operation = packet->flags >> 2 & 3;
+	bool is_silent = copy->lanes == 0 || packet->lanes == 0;
 
 	if (copy->tag != packet->tag || copy->flags % 16 != packet->flags % 16u)
 		return false;
-	return is_silent || (!is_take && copy->lanes == packet->lanes);
+	return is_silent || operation == 1 || (operation != 3 && copy->lanes == packet->lanes);
 }
 
 static inline void model_add(struct model_copy *copy, const struct wire *packet,
@@ -135,20 +135,18 @@ static inline void model_add(struct model_copy *copy, const struct wire *packet,
 	copy->last = packet->child;
 	if (copy->exponent < packet->exponent)
 		copy->exponent = packet->exponent;
-	if (copy->lanes == 0) { /* of whatever operation: nobody has said anything yet */
-		copy->lanes = packet->lanes;
-		operation = 3;
-	}
 	for (uint32_t i = 0; i < packet->lanes; i++) {
 		int64_t old = (int32_t)copy->sum[i], new = (int32_t)lane[i];
 
-		if (operation <= 1)
-			copy->sum[i] = (uint32_t)((uint64_t)(old + new) % 0x100000000);
-		else if (operation == 2)
-			copy->sum[i] = (uint32_t)(old > new ? old : new);
-		else
+		if (i >= copy->lanes) /* of whatever operation: nobody has said anything yet */
 			copy->sum[i] = lane[i];
+		else if (operation <= 1)
+			copy->sum[i] = (uint32_t)((uint64_t)(old + new) % 0x100000000);
+		else
+			copy->sum[i] = (uint32_t)(old > new ? old : new);
 	}
+	if (copy->lanes < packet->lanes)
+		copy->lanes = packet->lanes;
 }
 
 static inline void model_first(struct model_slot *slot, const struct wire *packet,

@@ -112,9 +112,11 @@ static bool draw_helpful(struct scene *scene, const struct model_slot *model, st
 		packet->flags = copy->flags % 16;
 		packet->tag = copy->tag;
 		packet->lanes = (uint16_t)copy->lanes;
-		if (packet->flags >> 2 == WIRE_TAKE)
-			packet->lanes = copy->lanes ? 0
-						    : draw_lanes(scene->job.lanes, packet->flags);
+		if (packet->flags >> 2 == WIRE_ADD_SHORT ||
+		    (packet->flags >> 2 == WIRE_TAKE && !copy->lanes))
+			packet->lanes = draw_lanes(scene->job.lanes, packet->flags);
+		else if (packet->flags >> 2 == WIRE_TAKE)
+			packet->lanes = 0;
 	}
 	packet->flags |= (uint8_t)(random_below(8) ? 0 : random_below(8) << 5);
 	packet->flags |= random_below(2) ? WIRE_BARE : 0;
@@ -290,7 +292,7 @@ static void round_play(const struct switch_job *job, uint8_t flags, int32_t *sum
 
 static void a_result_does_not_depend_on_the_order_of_arrival(void **state)
 {
-	static const uint8_t operations[] = { WIRE_ADD, WIRE_ADD_NOCARRY, WIRE_MAX };
+	static const uint8_t operations[] = { WIRE_ADD, WIRE_ADD_SHORT, WIRE_MAX };
 	struct switch_job job = { .generation = 1, .lanes = LANES, .slots = 1, .enabled = 1 };
 
 	(void)state;

@@ -164,7 +164,7 @@ static enum wire_op lane_op_of(const struct worker_op *op, const struct worker_c
 		return op->lane_op;
 	part = part_of(op, chunk);
 	*is_silent = part < op->parts && part != op->mine;
-	return part < op->parts ? WIRE_TAKE : WIRE_ADD_NOCARRY;
+	return part < op->parts ? WIRE_TAKE : WIRE_ADD_SHORT;
 }
 
 static enum worker_wish wish_of(const struct worker_op *op, const struct worker_chunk *chunk)
@@ -280,7 +280,7 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	const struct worker_op_state *state = op_at(worker, stream, slot->op);
 	enum wire_round round = (enum wire_round)wire_round_of(slot->flags);
 	uint32_t lane_op = wire_op_of(slot->flags);
-	bool is_sum = lane_op == WIRE_ADD || lane_op == WIRE_ADD_NOCARRY;
+	bool is_sum = lane_op == WIRE_ADD || lane_op == WIRE_ADD_SHORT;
 	bool is_own = slot->is_bare && slot->is_kept; /* nobody else has sent any */
 	bool is_short = (packet->lanes != slot->lanes || is_own) &&
 			(packet->lanes || !slot->is_bare);

@@ -290,7 +290,7 @@ static void worker__tag_says_which_chunk_of_its_operation_it_is(void **state)
 
 static void worker__sums_are_amended_and_nothing_else_is(void **state)
 {
-	static const enum wire_op ops[] = { WIRE_ADD, WIRE_ADD_NOCARRY, WIRE_MAX, WIRE_TAKE };
+	static const enum wire_op ops[] = { WIRE_ADD, WIRE_ADD_SHORT, WIRE_MAX, WIRE_TAKE };
 
 	(void)state;
 	for (uint32_t i = 0; i < WIRE_OP_END; i++) {
@@ -298,7 +298,7 @@ static void worker__sums_are_amended_and_nothing_else_is(void **state)
 			.count = 5, .shape = { 1, 1 }, .stream = MAP_EXPRESS, .lane_op = ops[i]
 		};
 		struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
-		bool is_sum = ops[i] == WIRE_ADD || ops[i] == WIRE_ADD_NOCARRY;
+		bool is_sum = ops[i] == WIRE_ADD || ops[i] == WIRE_ADD_SHORT;
 		struct fixture *f = fixture_new(0);
 		struct wire update;
 
@@ -322,7 +322,7 @@ static void worker__sends_of_parts_what_it_has(void **state)
 		enum wire_op lane_op;
 		uint32_t owner;
 	} chunks[] = {
-		{ WIRE_TAKE, 0 }, { WIRE_TAKE, 2 }, { WIRE_ADD_NOCARRY, 0 }, { WIRE_TAKE, 3 }
+		{ WIRE_TAKE, 0 }, { WIRE_TAKE, 2 }, { WIRE_ADD_SHORT, 0 }, { WIRE_TAKE, 3 }
 	};
 
 	(void)state;

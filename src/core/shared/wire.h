@@ -42,7 +42,7 @@ enum wire_type {
 
 /* R-WIRE-5: in bits 0-1 of the flags, and in bits 2-3. */
 enum wire_round { WIRE_DATA = 0, WIRE_EXPONENT = 1, WIRE_DETAIL = 2 };
-enum wire_op { WIRE_ADD = 0, WIRE_ADD_NOCARRY = 1, WIRE_MAX = 2, WIRE_TAKE = 3, WIRE_OP_END };
+enum wire_op { WIRE_ADD = 0, WIRE_ADD_SHORT = 1, WIRE_MAX = 2, WIRE_TAKE = 3, WIRE_OP_END };
 
 enum {
 	WIRE_ROUND_MASK = 0x03,
