@@ -121,37 +121,44 @@ static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions
 static void build(struct endpoint *endpoint, uint32_t shard, const struct worker_actions *actions)
 {
 	uint8_t *bytes = endpoint_buffer(endpoint, shard, actions->slot);
+	int32_t *lane = (int32_t *)(void *)(bytes + WIRE_HEADER_BYTES);
 	const struct endpoint_op *op = op_of(endpoint, actions->chunk.cookie);
 	struct wire header = actions->header;
 
 	endpoint_op_begun(endpoint, op);
 	header.exponent = (uint16_t)look(endpoint, actions);
 	if (actions->lanes)
-		header.flags |=
-			fill(endpoint, actions, (int32_t *)(void *)(bytes + WIRE_HEADER_BYTES));
+		header.flags |= fill(endpoint, actions, lane);
+	header.lanes = worker_trim(&endpoint->worker, shard, actions, lane);
 	wire_put(bytes, &header);
 	endpoint->shards[shard].fresh[actions->slot] = 1;
 	endpoint->stats.exponent_rounds += wire_round_of(header.flags) == WIRE_EXPONENT;
 	endpoint->stats.detail_rounds += wire_round_of(header.flags) == WIRE_DETAIL;
 }
 
-/* R-WK-14: of a RESULT without lanes, those in the slot's buffer. R-WK-15: those that are kept there belong to it. */
+/* R-WK-14: of a RESULT without lanes, those in the slot's buffer. R-WK-15: those that are kept there belong to it.
+ * R-WK-16: what it lacks is 0. */
 static const int32_t *stored_lanes(const struct endpoint *endpoint, uint32_t shard,
 				   const struct worker_actions *actions, const struct wire *packet,
 				   const int32_t *lane, int32_t *joined)
 {
 	const uint8_t *bytes = endpoint_buffer(endpoint, shard, actions->slot);
 	const int32_t *own = (const int32_t *)(const void *)(bytes + WIRE_HEADER_BYTES);
+	uint32_t lanes = packet->lanes, all = actions->stored_lanes;
 
 	if (actions->is_bare)
 		return own;
-	if (!actions->is_joined)
-		return lane;
-	switch_assign(joined, own, packet->lanes, NULL);
+	if (!actions->is_joined) {
+		if (lanes == all)
+			return lane;
+		memset(joined + lanes, 0, (all - lanes) * sizeof(*joined));
+		return memcpy(joined, lane, lanes * sizeof(*joined));
+	}
+	switch_assign(joined, own, all, NULL);
 	if (actions->joined_by == WIRE_MAX)
-		switch_max(joined, lane, packet->lanes, NULL);
+		switch_max(joined, lane, lanes, NULL);
 	else
-		switch_add(joined, lane, packet->lanes, NULL);
+		switch_add(joined, lane, lanes, NULL);
 	return joined;
 }
 

@@ -166,9 +166,10 @@ static void parts_gathered(enum lanes_type type, bool is_for_one, uint64_t seed)
 	for (uint32_t p = 0; p < PARTS_WORKERS; p++) {
 		uint64_t part = 1 + rng_below(&net->rng, rng_below(&net->rng, 2) ? 5 : 1000);
 		uint32_t owner = rng_below(&net->rng, PARTS_WORKERS);
+		uint8_t mask = rng_below(&net->rng, 3) ? 0xff : 0; /* zeros at the end: R-WK-16 */
 
 		for (uint64_t i = count * bytes; i < (count + part) * bytes; i++)
-			all[i] = mine[p][i] = (uint8_t)rng_next(&net->rng);
+			all[i] = mine[p][i] = (uint8_t)rng_next(&net->rng) & mask;
 		for (uint32_t w = 0; w < PARTS_WORKERS; w++)
 			segments[w][p] = (struct endpoint_segment){
 				count, part, w == p ? mine[p] + count * bytes : NULL,

@@ -54,6 +54,8 @@ struct data_config {
 	uint8_t unwanted[DATA_OPS]; /* R-SW-15: bit w: worker w wants nothing of this operation */
 	/* Bit o: operation o is a reduce_scatter of equal parts. They take turns, and each worker wants its own. */
 	uint32_t scattered;
+	uint32_t
+		shorts; /* R-WK-16: bit o: in operation o lanes end in zeros: half of them, all, or none */
 	uint32_t express;              /* bit o: operation o takes the express stream */
 	uint32_t sticky[DATA_WORKERS]; /* bit c: this worker's DATA of chunk c sets NONFINITE */
 	bool is_fifo;

@@ -20,6 +20,8 @@ bool value_is_had(const struct data_config *config, uint32_t worker, uint32_t ch
 
 	while (chunk >= op_first_chunk(config, op) + op_chunks(config, op))
 		op++;
+	if (config->shorts >> op & 1)
+		return lane < DATA_LANES / 2 * (2 - (worker + chunk) % 3);
 	return !config->part[op] ||
 	       ((chunk - op_first_chunk(config, op)) * DATA_LANES + lane) / config->part[op] ==
 		       worker;
@@ -146,7 +148,9 @@ struct worker_op op_make(const struct data_config *config, uint32_t worker, uint
 				   .cookie = op,
 				   .shape = op_shape(config, op),
 				   .stream = config->express >> op & 1 ? MAP_EXPRESS : MAP_BULK,
-				   .lane_op = config->part[op] ? WIRE_TAKE : WIRE_ADD,
+				   .lane_op = config->part[op]           ? WIRE_TAKE
+					      : config->shorts >> op & 1 ? WIRE_ADD_SHORT
+									 : WIRE_ADD,
 				   .ends = op_ends(config, op),
 				   .parts = has_turns ? config->workers : 0,
 				   .mine = worker,

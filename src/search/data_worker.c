@@ -74,6 +74,7 @@ static void worker_load(const struct worker_state *from, uint32_t worker, struct
 								  .seq = slot->seq,
 								  .tag = slot->tag,
 								  .lanes = slot->lanes,
+								  .sent = slot->sent,
 								  .governing = slot->governing,
 								  .scale = slot->scale,
 								  .state = slot->state,
@@ -110,6 +111,7 @@ static void worker_save(struct scratch *scratch, struct worker_state *to)
 		save->seq = slot->seq;
 		save->tag = slot->tag;
 		save->lanes = slot->lanes;
+		save->sent = slot->sent;
 		save->governing = slot->governing;
 		save->scale = slot->scale;
 		save->k = (uint8_t)slot->k;
@@ -131,9 +133,24 @@ static uint32_t cell_find(uint32_t shard, uint32_t slot)
 	return i;
 }
 
+/* R-WK-16: what is left out is 0, and no more could be. */
+static void worker_short(struct worker *worker, uint32_t shard,
+			 const struct worker_actions *actions, struct packet *packet,
+			 struct step *step)
+{
+	uint32_t lanes = actions->header.lanes;
+	bool is_short = wire_op_of(actions->header.flags) == WIRE_ADD_SHORT;
+
+	for (uint32_t i = lanes; i > 4 && is_short && !packet->lane[i - 1]; i--)
+		lanes = (i - 1 + 3) / 4 * 4;
+	packet->wire.lanes = worker_trim(worker, shard, actions, packet->lane);
+	if (packet->wire.lanes != lanes)
+		step_broken(step, "R-WK-16: a worker leaves out other lanes than zeros at the end");
+}
+
 /* build: the packet is composed as endpoint.c would, of values that are known beforehand. */
 static void worker_build(uint32_t worker, uint32_t cell, const struct worker_actions *actions,
-			 struct worker_state *to, struct step *step)
+			 struct scratch *scratch, struct worker_state *to, struct step *step)
 {
 	struct packet packet = { .wire = actions->header,
 				 .edge = (uint8_t)worker,
@@ -152,6 +169,8 @@ static void worker_build(uint32_t worker, uint32_t cell, const struct worker_act
 	for (uint32_t i = 0; actions->lanes && i < chunk_lanes(world.config, &actions->chunk); i++)
 		if (value_is_had(world.config, worker, chunk, i))
 			packet.lane[i] = value_of(worker, chunk, round, i);
+	worker_short(&scratch->worker, world.cell[cell].shard, actions, &packet, step);
+	slot->sent = scratch_slot(scratch, cell)->sent;
 	if (round == WIRE_DATA && world.config->sticky[worker] >> chunk & 1)
 		packet.wire.flags |= WIRE_NONFINITE;
 	if (round == WIRE_DATA && world.config->ops[actions->chunk.cookie].is_scaled &&
@@ -281,7 +300,7 @@ static void worker_act(uint32_t worker, const struct worker_event *event,
 		worker_slow(worker, &before, event, asked, &actions, step);
 	}
 	if (actions.build)
-		worker_build(worker, cell, &actions, state, step);
+		worker_build(worker, cell, &actions, &scratch, state, step);
 	if (actions.store)
 		worker_store(&actions, lanes_stored(worker, &actions, packet, &before.slot[cell]),
 			     state, step);

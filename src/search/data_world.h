@@ -43,8 +43,8 @@ struct packet {
 struct slot_state {
 	uint32_t seq, tag;
 	uint32_t built[2]; /* packet + 1: the UPDATEs of seq and seq - 1, at the seq's lowest bit */
-	uint16_t lanes, governing, scale;
-	uint8_t k, op, state, flags, is_probed, is_bare : 4, is_kept : 4;
+	uint16_t lanes, sent, governing, scale;
+	uint8_t reserved[2], k, op, state, flags, is_probed, is_bare : 4, is_kept : 4;
 };
 
 struct worker_state {
@@ -68,8 +68,8 @@ struct state {
 	uint32_t part[PARTS];
 };
 _Static_assert(sizeof(struct packet) == 60, "no padding: packets are compared as bytes");
-_Static_assert(sizeof(struct slot_state) == 28, "no padding: states are compared as bytes");
-_Static_assert(sizeof(struct worker_state) == 36 + 28 * CELLS, "no padding");
+_Static_assert(sizeof(struct slot_state) == 32, "no padding: states are compared as bytes");
+_Static_assert(sizeof(struct worker_state) == 36 + 32 * CELLS, "no padding");
 _Static_assert(sizeof(struct switch_slot) == 104, "no padding: states are compared as bytes");
 _Static_assert(sizeof(struct state) % 8 == 0, "no padding: states are compared as bytes");
 

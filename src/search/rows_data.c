@@ -49,6 +49,15 @@ static const struct search_row rows[] = {
 		.workers = 2, .pool = 1, .generations = 1,
 		OPS({ 5, true }, { 19, true }, { 3, false }), .shape = { { 1, 2 }, { 2, 1 }, { 1, 3 } },
 		.sticky = { 0x1, 0x8 }),
+	/* Lanes that end in zeros, which do not travel: R-WK-16. */
+	ROW("n=2, lanes that end in zeros, set", 0, .workers = 2, .pool = 1, .generations = 1,
+		OPS({ 24, false }, { 8, true }, { 5, false }), .shorts = 0x5, .sticky = { 0x2, 0x8 }),
+	ROW("n=2, lanes that end in zeros and that one wants, set", 0, .workers = 2, .pool = 1,
+		.generations = 1, OPS({ 24, false }, { 16, false }), .shorts = 0x3,
+		.unwanted = { 0x1, 0x3 }),
+	ROW("tree 2+1, lanes that end in zeros, set", 0, .workers = 3,
+		.tree = { .nodes = 3, .worker = { 1, 1, 2 } }, .pool = 1, .generations = 1,
+		OPS({ 16, false }), .shorts = 0x1),
 	/* Nothing is added up: chunks of one worker's, of two workers', and an empty operation. */
 	ROW("n=2, parts of a gathered vector, chunks of one worker or of both, set", 0,
 		.workers = 2, .pool = 1, .generations = 1,

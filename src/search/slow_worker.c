@@ -166,6 +166,8 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 	if (round != WIRE_EXPONENT)
 		ahead = chunk_at(state, event, k + pool);
 	owners = owners_of(&chunk, event->worker, &is_silent);
+	if (round == WIRE_DATA && world.config->shorts >> chunk.op & 1)
+		flags |= 1 << 2;
 	if (round == WIRE_DATA && owners)
 		flags |= (uint32_t)(owners == 1 ? WIRE_TAKE : WIRE_ADD_SHORT) << WIRE_OP_SHIFT;
 	if (round != WIRE_EXPONENT && elements_of(&chunk) &&
@@ -218,8 +220,11 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 	want->is_bare = was->is_bare && !wire->lanes;
 	if (was->is_bare && was->is_kept && wire->lanes)
 		want->is_protocol_error = true;
-	if (want->is_protocol_error || (wire->lanes != was->lanes && !want->is_bare) ||
-	    wire->tag != was->tag || (wire->flags & 0xf) != was->flags ||
+	if (was->flags == 1 << 2 && wire->lanes) /* R-WK-16 */
+		want->is_protocol_error |= wire->lanes < was->sent || wire->lanes > was->lanes;
+	else if (wire->lanes != was->lanes && !want->is_bare)
+		want->is_protocol_error = true;
+	if (want->is_protocol_error || wire->tag != was->tag || (wire->flags & 0xf) != was->flags ||
 	    (round == WIRE_EXPONENT && wire->exponent == 0xffff)) {
 		want->is_protocol_error = true;
 		want->is_bare = false;
@@ -236,6 +241,7 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 	want->stored_round = round;
 	want->stored_scale = was->scale;
 	want->stored = told(&chunk);
+	want->stored_lanes = was->lanes;
 	if (round == WIRE_DATA && wire->flags & 0x60 && was->flags >> 2 < WIRE_MAX) {
 		want->is_amended_later = true;
 		build(state, event, was, was->k, WIRE_DETAIL, wire->exponent, want);
@@ -272,7 +278,7 @@ static const char *differs(const struct worker_actions *got, const struct worker
 	if (got->store != want->store || got->is_amended_later != want->is_amended_later ||
 	    got->is_op_done != want->is_op_done || got->is_bare != want->is_bare ||
 	    got->is_joined != want->is_joined || got->joined_by != want->joined_by ||
-	    got->stored_round != want->stored_round ||
+	    got->stored_round != want->stored_round || got->stored_lanes != want->stored_lanes ||
 	    !is_same_chunk(&got->stored, &want->stored) || got->stored_scale != want->stored_scale)
 		return "R-WK-10: what is stored is not what the round was of";
 	return NULL;

@@ -20,7 +20,7 @@ static const struct record_field action_fields[] = {
 	ACTION(is_asked), ACTION(is_op_done), ACTION(is_protocol_error), ACTION(is_amended_later), ACTION(is_bare),
 	ACTION(is_joined), ACTION(joined_by), ACTION(slot), ACTION(lanes), ACTION(chunk.cookie), ACTION(chunk.first), ACTION(chunk.elements),
 	ACTION(ahead.cookie), ACTION(ahead.first), ACTION(ahead.elements), ACTION(look),
-	ACTION(stored.cookie), ACTION(stored.first), ACTION(stored.elements), ACTION(stored_round),
+	ACTION(stored.cookie), ACTION(stored.first), ACTION(stored.elements), ACTION(stored_round), ACTION(stored_lanes),
 	ACTION(build_scale), ACTION(stored_scale), { 0 }
 };
 static const struct record_field header_fields[] = {
@@ -87,6 +87,22 @@ static void record_look(void)
 	}
 }
 
+/* R-WK-16: lanes of which the last that is not 0 is anywhere. */
+static void trims(uint32_t shard, const struct worker_actions *actions)
+{
+	static int32_t lane[WIRE_LANES_MAX];
+	uint32_t lanes = actions->build ? actions->header.lanes : 0;
+	uint32_t last = draw(2) ? lanes : draw(lanes + 1), trimmed = 0;
+
+	if (last)
+		lane[last - 1] = 1;
+	if (actions->build)
+		trimmed = worker_trim(&worker, shard, actions, lane);
+	if (last)
+		lane[last - 1] = 0;
+	record_also(" ; %u %u", last, trimmed);
+}
+
 static void happens(const struct worker_event *event)
 {
 	struct worker_actions actions;
@@ -96,6 +112,7 @@ static void happens(const struct worker_event *event)
 	record_fields(&actions, action_fields);
 	record_also(" ;");
 	record_fields(&actions.header, header_fields);
+	trims(event->shard, &actions);
 	record_look();
 }
 
@@ -264,6 +281,10 @@ static void packet(uint32_t shard)
 	if (wire.type == WIRE_RESULT) {
 		wire.flags = (uint8_t)(slot->flags | (draw(6) ? 0 : draw(8) * 0x20u));
 		wire.lanes = draw(slot->is_bare ? 2 : 12) ? slot->lanes : 0;
+		if (slot->sent < slot->lanes && wire.lanes && draw(2))
+			wire.lanes = (uint16_t)(slot->sent / 4 +
+						draw((slot->lanes - slot->sent) / 4u + 1)) *
+				     4;
 		wire.tag = slot->tag;
 		wire.exponent = drawn_exponent();
 	} else if (wire.type == WIRE_NEED && draw(2)) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13 to R-WK-15, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
+"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13 to R-WK-16, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
 import functools
 
 import packet as wire
@@ -12,16 +12,16 @@ AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
 SHORT, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
 ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later is_bare is_joined "
            "joined_by slot lanes chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
-           "stored_cookie stored_first stored_elements stored_round build_scale stored_scale").split()
+           "stored_cookie stored_first stored_elements stored_round stored_lanes build_scale stored_scale").split()
 HEADER = "type flags job generation seq slot child exponent lanes tag".split()
 ALWAYS = (("R-WK-3, R-WK-6", "is_accepted is_protocol_error"), ("R-WK-4, R-WK-5", "is_held is_asked resend"),
           ("R-WK-1, R-WK-15", "build probe lanes"),
-          ("R-WK-10", "store is_amended_later is_bare is_joined joined_by is_op_done stored_round stored_cookie stored_first stored_elements "
+          ("R-WK-10", "store is_amended_later is_bare is_joined joined_by is_op_done stored_round stored_lanes stored_cookie stored_first stored_elements "
                       "stored_scale"))
 
 
 class Slot:
-    kind = tag = lanes = scale = 0
+    kind = tag = lanes = sent = scale = 0
     governing = wire.UNKNOWN
     op = None
     is_waiting = is_probed = is_resent = is_bare = is_kept = False
@@ -144,9 +144,9 @@ class Worker:
         stream.chunks += stream.ops[-1].chunks
 
     def submit(self, which, *numbers):
-        *numbers, parts, wanted, actions, header, look = numbers
+        *numbers, parts, wanted, actions, header, trim, look = numbers
         self.take(which, numbers, parts, wanted)
-        self.compare({}, actions, header, look)
+        self.compare({}, actions, header, trim, look)
 
     def start(self, at, which, *found):
         shard = self.shards[at]
@@ -181,6 +181,7 @@ class Worker:
         slot.kind = kind | lane_op << 2
         slot.lanes = 0 if kind == wire.EXPONENT else op.lanes_of(told[2])
         slot.tag = wire.tag_of(op.hash, slot.chunk - op.first)
+        slot.sent, self.built = slot.lanes, slot
         slot.is_bare, slot.is_kept = op.is_bare(kind, *told[1:]), op.is_kept(kind, *told[1:])
         want.update(build=True, build_scale=slot.scale, lanes=slot.lanes * has_lanes, header={
             "type": wire.UPDATE, "flags": slot.kind | wire.BARE * slot.is_bare, "tag": slot.tag,
@@ -212,6 +213,8 @@ class Worker:
     def result(self, at, slot, packet, want):
         kind, op = slot.kind & 3, slot.op
         lanes = 0 if slot.is_bare and (slot.is_kept or not packet["lanes"]) else slot.lanes
+        if lanes and slot.kind == SHORT << 2 and max(4, slot.sent) <= packet["lanes"] <= lanes:  # R-WK-16
+            lanes = packet["lanes"]
         if ((packet["lanes"], packet["tag"], packet["flags"] & wire.IDENTITY) != (lanes, slot.tag, slot.kind) or
                 (kind == wire.EXPONENT and packet["exponent"] == wire.UNKNOWN)):
             want["is_protocol_error"] = True  # R-WK-6
@@ -221,8 +224,8 @@ class Worker:
         if kind == wire.EXPONENT:
             self.build(at, packet["slot"], wire.DATA, want)
             return
-        want.update(store=True, stored_round=kind, stored_scale=slot.scale, is_bare=lanes != slot.lanes,
-                    is_joined=slot.is_kept and lanes == slot.lanes, joined_by=slot.kind >> 2)
+        want.update(store=True, stored_round=kind, stored_scale=slot.scale, is_bare=not lanes and slot.lanes > 0,
+                    is_joined=slot.is_kept and lanes > 0, joined_by=slot.kind >> 2, stored_lanes=slot.lanes)
         want["stored_cookie"], want["stored_first"], want["stored_elements"] = op.told(slot.chunk)
         if kind == wire.DATA and slot.kind >> 2 < MAX and packet["flags"] & wire.STICKY:  # R-WK-10
             want["is_amended_later"] = True
@@ -244,7 +247,7 @@ class Worker:
 
     # -- what it did --
 
-    def compare(self, want, actions, header, look):
+    def compare(self, want, actions, header, trim, look):
         found = dict(zip(ACTIONS, actions))
         named = ALWAYS
         if want.get("build"):
@@ -257,7 +260,16 @@ class Worker:
             expect(f"{rule}: {names}", [found[name] for name in names.split()],
                    [want.get(name, 0) for name in names.split()])
         expect("R-WK-1: " + " ".join(HEADER), header, [want.get("header", {}).get(name, 0) for name in HEADER])
+        self.trims(want, *trim)
         self.look(*look)
+
+    def trims(self, want, last, found):
+        """R-WK-16: zeros behind the last lane that is not 0 stay here."""
+        lanes, flags = (want["header"][name] if want.get("build") else 0 for name in ("lanes", "flags"))
+        is_short = flags & wire.IDENTITY == SHORT << 2
+        expect("R-WK-16: lanes that go out", found, max(4, -(-last // 4) * 4) if is_short and lanes else lanes)
+        if is_short:
+            self.built.sent = found
 
     def look(self, count, together, each, which, *found):
         express = EXPRESS_CHUNKS * full_of(self.lanes, together, each)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - see worker.h. Rules R-WK-1 to R-WK-15 of docs/protocol.md. */
+/* worker.c - see worker.h. Rules R-WK-1 to R-WK-16 of docs/protocol.md. */
 #include "core/dense/worker.h"
 
 static struct worker_slot *slot_at(const struct worker *worker, uint32_t shard, uint32_t slot)
@@ -217,6 +217,7 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 	slot->tag = map_tag(state->op.hash, chunk - state->first);
 	lanes = round == WIRE_EXPONENT ? 0 : map_lanes(state->op.shape, actions->chunk.elements);
 	slot->lanes = (uint16_t)((lanes + step - 1) / step * step);
+	slot->sent = slot->lanes;
 	lanes_spare(slot, &state->op, &actions->chunk, is_silent);
 	actions->lanes = is_silent ? 0 : slot->lanes;
 	actions->header = (struct wire){ .type = WIRE_UPDATE,
@@ -271,6 +272,16 @@ static bool is_answer(const struct worker_slot *slot, const struct wire *packet)
 	return slot->state == WORKER_OUTSTANDING && slot->seq == packet->seq;
 }
 
+/* R-WK-6, R-WK-16. Of a part that is bare and kept, nobody else has sent any. */
+static bool has_its_lanes(const struct worker_slot *slot, const struct wire *packet)
+{
+	if (!packet->lanes)
+		return slot->is_bare || !slot->lanes;
+	if (slot->is_bare && slot->is_kept)
+		return false;
+	return packet->lanes >= slot->sent && packet->lanes <= slot->lanes;
+}
+
 /* R-WK-6: nothing of another round is stored. R-WK-2: the next one is built only then. */
 static void accept(struct worker *worker, uint32_t shard, const struct wire *packet,
 		   struct worker_actions *actions)
@@ -281,11 +292,8 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	enum wire_round round = (enum wire_round)wire_round_of(slot->flags);
 	uint32_t lane_op = wire_op_of(slot->flags);
 	bool is_sum = lane_op == WIRE_ADD || lane_op == WIRE_ADD_SHORT;
-	bool is_own = slot->is_bare && slot->is_kept; /* nobody else has sent any */
-	bool is_short = (packet->lanes != slot->lanes || is_own) &&
-			(packet->lanes || !slot->is_bare);
 
-	if (is_short || packet->tag != slot->tag ||
+	if (!has_its_lanes(slot, packet) || packet->tag != slot->tag ||
 	    (packet->flags & WIRE_KIND_MASK) != slot->flags ||
 	    (round == WIRE_EXPONENT && packet->exponent == WIRE_EXPONENT_UNKNOWN)) {
 		actions->is_protocol_error = true;
@@ -301,7 +309,8 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	actions->store = true;
 	actions->stored_round = round;
 	actions->stored_scale = slot->scale;
-	actions->is_bare = packet->lanes != slot->lanes;
+	actions->stored_lanes = slot->lanes;
+	actions->is_bare = slot->lanes && !packet->lanes;
 	actions->is_joined = slot->is_kept && !actions->is_bare;
 	actions->joined_by = (enum wire_op)lane_op;
 	actions->stored = chunk_of(worker, state, map_chunk(&worker->map, stream, shard, slot->k));
@@ -388,4 +397,19 @@ void worker_step(struct worker *worker, const struct worker_event *event,
 		probe(worker, event->shard, event->slot, event->attempt, actions);
 		break;
 	}
+}
+
+uint16_t worker_trim(struct worker *worker, uint32_t shard, const struct worker_actions *actions,
+		     const int32_t *lane)
+{
+	struct worker_slot *slot = slot_at(worker, shard, actions->slot);
+	uint16_t lanes = actions->header.lanes;
+
+	if (wire_op_of(slot->flags) != WIRE_ADD_SHORT)
+		return lanes;
+	while (lanes > WIRE_LANES_STEP &&
+	       !(lane[lanes - 1] | lane[lanes - 2] | lane[lanes - 3] | lane[lanes - 4]))
+		lanes -= WIRE_LANES_STEP;
+	slot->sent = lanes;
+	return lanes;
 }

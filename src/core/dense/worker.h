@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker.h - a worker's state machine: WHAT may be sent, never when. worker_step(event) fills in
- * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-15.
+ * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-16.
  *
  * A chunk keeps its slot through [EXPONENT] DATA [DETAIL], with consecutive seqs. All workers choose the
  * same round for the same seq, because the choice depends on the type of the chunk and on the last
@@ -52,6 +52,7 @@ struct worker_slot {
 	uint32_t seq; /* of the round that was built last; 0: none */
 	uint32_t tag;
 	uint16_t lanes;     /* of that round's RESULT; as sent, but where another worker has them */
+	uint16_t sent;      /* of lanes that end in zeros (R-WK-16): a RESULT has these or more */
 	uint16_t governing; /* exponent of the last accepted result; UNKNOWN before the first */
 	uint16_t scale;     /* exponent that this chunk's DATA round was scaled with */
 	uint8_t state;      /* enum worker_slot_state */
@@ -121,8 +122,9 @@ enum worker_ahead {
  *           `look` says, its lanes from `chunk` by header's round (EXPONENT: none), its sticky flags from
  *           those lanes; then send it. `lanes` lanes, zeros beyond those of chunk.elements, and for
  *           elements that this worker does not have (R-WK-13). Once sent, these bytes never change, but for
- *           WIRE_RESENT. header.lanes is `lanes`, or 0: then the lanes stay in the buffer (R-WK-15).
- *   store   the RESULT's lanes belong to `stored`: `stored_round` DATA writes the destination (scaled by
+ *           WIRE_RESENT. header.lanes is `lanes`, or 0: then the lanes stay in the buffer (R-WK-15). What
+ *           worker_trim says goes out.
+ *   store   the RESULT's lanes, and zeros up to `stored_lanes` (R-WK-16), belong to `stored`: `stored_round` DATA writes the destination (scaled by
  *           `stored_scale`; raw, neither divided nor saturated, if `is_amended_later`), DETAIL amends it.
  *           build comes first: the source may be the destination. If `is_bare` the RESULT has no lanes: those
  *           of a TAKE round are in the slot's buffer; else nobody wants them. If `is_joined` the slot's buffer
@@ -146,6 +148,7 @@ struct worker_actions {
 	enum worker_ahead look;
 	struct worker_chunk stored;
 	enum wire_round stored_round;
+	uint16_t stored_lanes;
 	uint16_t build_scale; /* build, DATA of a scaled chunk: the exponent to scale with */
 	uint16_t stored_scale;
 };
@@ -178,5 +181,9 @@ enum map_stream worker_stream_of(const struct worker *worker, struct map_shape s
 
 void worker_step(struct worker *worker, const struct worker_event *event,
 		 struct worker_actions *actions);
+
+/* R-WK-16: how many of the lanes that `actions` had built go out. Once for each packet that is built. */
+uint16_t worker_trim(struct worker *worker, uint32_t shard, const struct worker_actions *actions,
+		     const int32_t *lane);
 
 #endif

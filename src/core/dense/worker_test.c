@@ -413,6 +413,45 @@ static enum worker_wish wants_five(const void *caller, uint64_t first, uint32_t 
 	return first < 5 ? WORKER_WANTS_SOME : WORKER_WANTS_NONE;
 }
 
+/* R-WK-16. last: the last lane that is not 0, counted from 1. */
+static void short_round(enum wire_op lane_op, uint32_t last, uint16_t lanes)
+{
+	struct worker_op op = {
+		.count = LANES, .shape = { 1, 1 }, .stream = MAP_EXPRESS, .lane_op = lane_op
+	};
+	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+	uint16_t sent = lane_op != WIRE_ADD_SHORT || last > 4 ? LANES : 4;
+	bool is_right = lanes >= sent && lanes <= LANES;
+	struct fixture *f = fixture_new(0);
+	int32_t lane[LANES] = { 0 };
+	struct wire update;
+
+	if (last)
+		lane[last - 1] = -1;
+	worker_step(&f->worker, &event, &f->actions);
+	update = start(f);
+	assert_int_equal(update.lanes, LANES);
+	update.lanes = worker_trim(&f->worker, 0, &f->actions, lane);
+	assert_int_equal(update.lanes, sent);
+	update.lanes = lanes;
+	deliver(f, result_of(update, 0));
+	assert_int_equal(f->actions.is_protocol_error, !is_right);
+	assert_int_equal(f->actions.store, is_right);
+	assert_int_equal(f->actions.stored_lanes, is_right ? LANES : 0);
+	assert_false(f->actions.is_bare);
+}
+
+static void worker__leaves_out_zeros_at_the_end(void **state)
+{
+	static const enum wire_op ops[] = { WIRE_ADD, WIRE_ADD_SHORT, WIRE_MAX };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t last = 0; last <= LANES; last++)
+			for (uint16_t lanes = 0; lanes <= LANES + 4; lanes += 4)
+				short_round(ops[i], last, lanes);
+}
+
 static enum worker_wish wants_alone(const void *caller, uint64_t first, uint32_t elements)
 {
 	(void)caller;
@@ -668,6 +707,7 @@ int main(void)
 		cmocka_unit_test(worker__breaks_at_a_part_that_nobody_sent),
 		cmocka_unit_test(worker__of_its_own_part_takes_a_result_without_lanes),
 		cmocka_unit_test(worker__may_be_bare_of_what_nobody_wants),
+		cmocka_unit_test(worker__leaves_out_zeros_at_the_end),
 		cmocka_unit_test(worker__keeps_its_lanes_of_a_sum_that_it_alone_wants),
 		cmocka_unit_test(worker__breaks_if_nobody_adds_to_what_it_keeps),
 		cmocka_unit_test(worker__keeps_a_part_that_it_alone_wants),
