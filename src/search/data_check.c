@@ -45,8 +45,7 @@ enum made made_of(const struct state *state, const struct made_round *round,
 	uint32_t exponent = 0, sticky = 0, expected[DATA_LANES] = { 0 };
 	bool is_wrong = false, is_take = wire_op_of(copy->flags) == WIRE_TAKE;
 	bool is_short = wire_op_of(copy->flags) == WIRE_ADD_SHORT;
-	uint32_t lanes =
-		0; /* those of all who have sent any; of a TAKE round one worker's; the most */
+	uint32_t lanes = 0; /* the most that anybody has sent */
 
 	for (uint32_t w = 0; w < world.config->workers; w++) {
 		const struct packet *update;

@@ -9,11 +9,12 @@
 #include "search/record.h"
 #include "util/rng.h"
 
-enum { RANKS = 64, ELEMENTS = 4, BYTES = 8, PACKET = 360 };
+enum { RANKS = 300, ELEMENTS = 36, BYTES = 8, PACKET = 360 };
 
 static struct rng rng;
 static struct lanes lanes;
 static uint64_t element[RANKS][ELEMENTS]; /* bits */
+static uint32_t usual;                    /* the exponent of many in a packet */
 
 static uint32_t draw(uint32_t below)
 {
@@ -83,8 +84,10 @@ static void cancel(uint32_t workers, uint32_t at)
 
 static void column(uint32_t workers, uint32_t at)
 {
-	uint32_t mood = draw(5), about = draw(exponent_most() + 1);
+	uint32_t mood = draw(5), most = exponent_most();
+	uint32_t about = draw(8) ? usual + draw(16) : draw(most + 1);
 
+	about = about < most ? about : most;
 	for (uint32_t w = 0; w < workers; w++) {
 		uint64_t *bits = &element[w][at];
 
@@ -132,12 +135,17 @@ static uint32_t packet(void)
 				   .op = draw(4) ? LANES_SUM : LANES_AVG,
 				   .form = LANES_EXACT,
 				   .count = 100000,
-				   .workers = (uint32_t)rng_log(&rng, 1, RANKS),
+				   .workers = draw(16) ? (uint32_t)rng_log(&rng, 1, 64)
+						       : RANKS - draw(100),
 				   .lanes = PACKET };
 	_Alignas(8) uint8_t result[BYTES * ELEMENTS];
-	uint32_t count = 1 + draw(ELEMENTS);
+	uint32_t count, full;
 
 	assert(lanes_choose(&lanes, &call, &quant_scalar));
+	full = map_full(lanes.shape, PACKET);
+	count = 1 + draw(draw(2) ? 4 : ELEMENTS);
+	count = count < full ? count : full;
+	usual = draw(exponent_most() + 1);
 	for (uint32_t i = 0; i < count; i++)
 		column(call.workers, i);
 	record("exact %u %u %u", call.type, call.op == LANES_AVG, call.workers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 to R-WK-15 and R-MAP-3, R-MAP-5, R-MAP-6, R-MAP-8. */
+/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 to R-WK-16 and R-MAP-3, R-MAP-5, R-MAP-6, R-MAP-8. */
 #include "search/data_values.h"
 #include "search/slow.h"
 

@@ -52,6 +52,7 @@ struct check {
 	struct seen *seen;         /* engine * slots + slot */
 	struct round *rounds;      /* (engine * slots + slot) * ROUNDS + seq % ROUNDS */
 	int32_t *sums;             /* lanes of each round */
+	bool has_exact; /* some sums may be, and short rounds then need not be of parts (R-NUM-13) */
 	struct touched touched[TOUCHED_MAX];
 	uint32_t touched_count;
 	struct check_failure failure;
@@ -269,11 +270,12 @@ static void worker_sent(struct check *check, const struct net_sight *sight,
 
 /* R-WK-13: a chunk of one part comes from one worker; any other is of several, of which one may keep its lanes
  * (R-WK-15). Elements are not 0 (oracle.c). */
-static bool is_of_its_owners(const struct round *round)
+static bool is_of_its_owners(const struct check *check, const struct round *round)
 {
 	if (wire_op_of(round->flags) == WIRE_TAKE)
 		return round->givers == (round->lanes > 0);
-	return wire_op_of(round->flags) != WIRE_ADD_SHORT || round->givers + round->silent > 1;
+	return check->has_exact || wire_op_of(round->flags) != WIRE_ADD_SHORT ||
+	       round->givers + round->silent > 1;
 }
 
 /* R-SW-15: nobody who wants lanes gets none; `workers` are those that the RESULT is for. */
@@ -308,7 +310,7 @@ static void combination_check(struct check *check, const char *rule, uint32_t fr
 		wrong = "another exponent";
 	else if (memcmp(sum, data + WIRE_HEADER_BYTES, packet->lanes * sizeof(*sum)) != 0)
 		wrong = "a wrong sum";
-	else if (ledger == check->wiring->engine[ledger].root && !is_of_its_owners(round))
+	else if (ledger == check->wiring->engine[ledger].root && !is_of_its_owners(check, round))
 		wrong = "of parts, and not sent by whom they are of";
 	if (!wrong)
 		return;
@@ -623,6 +625,9 @@ struct check *check_open(const struct scenario *scenario, const struct wiring *w
 		return NULL;
 	check->scenario = scenario;
 	check->wiring = wiring;
+	for (uint32_t i = 0; i < SIM_OPS_MAX; i++)
+		check->has_exact |= scenario->op[i].type == LANES_FLOAT32 &&
+				    scenario->op[i].count && scenario->op[i].op != LANES_COPY;
 	check->progress = calloc(wiring->shards * slots, sizeof(*check->progress));
 	check->seen = calloc(wiring->engines * slots, sizeof(*check->seen));
 	check->rounds = calloc(wiring->engines * slots * ROUNDS, sizeof(*check->rounds));

@@ -5,23 +5,6 @@
 
 #include <immintrin.h>
 
-/* Of eight lanes, those of which there are so many. */
-LOOP_INLINE uint32_t eight_not_zero(const int32_t *lane, int32_t count)
-{
-	const __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-	__m256i in = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), number);
-	__m256i x = _mm256_maskload_epi32(lane, in);
-	__m256i zero = _mm256_cmpeq_epi32(x, _mm256_setzero_si256());
-
-	return ~(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(zero)) & 0xff;
-}
-
-LOOP_INLINE uint32_t not_zero(const int32_t *lane, uint32_t digits)
-{
-	return eight_not_zero(lane, (int32_t)digits) | eight_not_zero(lane + 8, (int32_t)digits - 8)
-							       << 8;
-}
-
 LOOP_INLINE words larger(words a, words b)
 {
 	return (words)_mm256_max_epu32((__m256i)a, (__m256i)b);

@@ -6,13 +6,6 @@
 
 #include <immintrin.h>
 
-LOOP_INLINE uint32_t not_zero(const int32_t *lane, uint32_t digits)
-{
-	__m512i x = _mm512_maskz_loadu_epi32((__mmask16)((1u << digits) - 1), lane);
-
-	return _mm512_test_epi32_mask(x, x);
-}
-
 LOOP_INLINE words larger(words a, words b)
 {
 	return (words)_mm512_max_epu32((__m512i)a, (__m512i)b);

@@ -55,8 +55,6 @@ typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
 
-/* A bit for each of `digits` lanes, at most 16: is it not 0? None behind them is read. */
-LOOP_INLINE uint32_t not_zero(const int32_t *lane, uint32_t digits);
 /* The larger of each two, and the largest, unsigned. */
 LOOP_INLINE words larger(words a, words b);
 LOOP_INLINE uint32_t largest_of(words x);
@@ -318,10 +316,10 @@ static uint8_t loop_pack_exact(int32_t *lane, const float *src, size_t count, ui
 	return quant_exact_pack(lane, src, count, digits, bits);
 }
 
-static size_t loop_unpack_exact(float *dst, const int32_t *lane, size_t count, uint32_t digits,
-				uint32_t bits)
+static size_t loop_unpack_exact(float *dst, const int32_t *lane, size_t first, size_t count,
+				uint32_t digits, uint32_t bits)
 {
-	return quant_exact_unpack(dst, lane, count, digits, bits, not_zero);
+	return quant_exact_unpack(dst, lane, first, count, digits, bits);
 }
 
 #endif

@@ -5,11 +5,6 @@
 
 #include <arm_neon.h>
 
-LOOP_INLINE uint32_t not_zero(const int32_t *lane, uint32_t digits)
-{
-	return quant_exact_found(lane, digits);
-}
-
 LOOP_INLINE words larger(words a, words b)
 {
 	return (words)vmaxq_u32((uint32x4_t)a, (uint32x4_t)b);

@@ -456,7 +456,8 @@ static void check_exact(const struct quant_ops *ops, int32_t *end, uint32_t bits
 {
 	uint32_t digits = (277 + bits - 1) / bits, about = random_below(255);
 	int32_t *at = end - (size_t)count * digits, scalar[EXACT_BYTES / 4], sum[EXACT_BYTES / 4];
-	size_t bytes = (size_t)count * digits * sizeof(*sum), whole;
+	size_t bytes = (size_t)count * digits * sizeof(*sum), whole,
+	       first = random_below(count + 1);
 	uint8_t flags;
 	uint32_t ranks = 1 + random_below(bits < 30 ? 3 : 1u << (31 - bits));
 	float src[EXACTS], dst[EXACTS], same[EXACTS];
@@ -473,9 +474,9 @@ static void check_exact(const struct quant_ops *ops, int32_t *end, uint32_t bits
 			sum[i] += at[i];
 	}
 	memcpy(at, sum, bytes);
-	whole = quant_scalar.unpack_exact(dst, at, count, digits, bits);
-	assert_int_equal(ops->unpack_exact(same, at, count, digits, bits), whole);
-	assert_memory_equal(dst, same, whole * sizeof(*dst));
+	whole = quant_scalar.unpack_exact(dst, at, first, count, digits, bits);
+	assert_int_equal(ops->unpack_exact(same, at, first, count, digits, bits), whole);
+	assert_memory_equal(dst + first, same + first, (whole - first) * sizeof(*dst));
 }
 
 static void simd__exact_sums_are_the_scalar_ones(void **state)

@@ -9,7 +9,7 @@ import struct
 INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16 = range(10)  # of nccl.h
 SUM, PROD, MAX, MIN, AVG, COPY = range(6)  # COPY: nothing is added up
 FREE, HALF, EXACT, FIXED = range(4)
-ADD_LANES, MAX_LANES, TAKE_LANES = 0, 2, 3
+ADD_LANES, SHORT_LANES, MAX_LANES, TAKE_LANES = range(4)
 NONFINITE, RANGE = 0x20, 0x40
 INF, NAN = math.inf, math.nan
 CODES = dict(zip(range(10), "bBiIqQHIQH"))  # of struct: floats by their bits
@@ -109,7 +109,7 @@ class Lanes:
             self.is_exact = count > 0 and (count <= packet // exact[1] or form == EXACT)  # R-NUM-13, R-NUM-15
             self.is_scaled = not self.is_exact
         if self.is_exact:
-            self.shape = exact
+            self.shape, self.lane_op = exact, SHORT_LANES
         elif self.dtype == FLOAT32 and form == HALF and count:  # R-NUM-15
             self.shape, self.can = (2, 1), self.can and self.size <= 16
         elif self.dtype == FLOAT32 and form == FIXED and count:
@@ -178,6 +178,12 @@ class Lanes:
         return [sign * (whole >> i * self.digit) % 2**self.digit if sign > 0 else
                 -((whole >> i * self.digit) % 2**self.digit) for i in range(self.shape[1])]
 
+    def rows(self):
+        """R-NUM-13: the digit that each row has."""
+        middle = (12 - self.form.least) // self.digit
+        near = sum(([middle - 1 - far, middle + far] for far in range(self.shape[1])), [])
+        return [digit for digit in near if 0 <= digit < self.shape[1]]
+
     def pack(self, data, exponent):
         """Lanes and sticky flags."""
         elements, flags = self.elements(data), 0
@@ -194,6 +200,9 @@ class Lanes:
         if self.shape[0] == 2:
             elements += [0] * (len(elements) % 2)
             return [wrap(a + (b << 16)) for a, b in zip(elements[::2], elements[1::2])], flags
+        if self.is_exact:
+            digits = [self.spread(x) for x in elements]
+            return [digit[row] for row in self.rows() for digit in digits], flags
         if self.shape[1] > 1:
             return [digit for x in elements for digit in self.spread(x)], flags
         return [wrap(x) for x in elements], flags
@@ -201,6 +210,9 @@ class Lanes:
     def unpack(self, sums, exponent):
         """Sums of lanes, of floats in several lanes each: the elements."""
         each = self.shape[1]
+        if self.is_exact:
+            count, rows = len(sums) // each, self.rows()
+            sums = [sums[rows.index(digit) * count + i] for i in range(count) for digit in range(each)]
         wholes = [sum(digit << i * self.digit for i, digit in enumerate(sums[at:at + each]))
                   for at in range(0, len(sums) - each + 1, each)]
         unit = power(self.shift(exponent)) * (self.size if self.op == AVG else 1)

@@ -17,7 +17,7 @@ import socket
 import struct
 import time
 
-from lanes import Lanes
+from lanes import ADD_LANES, SHORT_LANES, Lanes
 import packet as wire
 import quant
 from quant import FLOAT32, INT32
@@ -68,7 +68,8 @@ class Operation:
         return quant.data(self.part(i), self.packed, exponent, self.size)
 
     def detail(self, i):
-        return [lane for one in quant.detail(self.part(i), self.packed) for lane in [one] + [0] * (self.each - 1)]
+        found = quant.detail(self.part(i), self.packed)
+        return found + [0] * (len(found) * (self.each - 1))  # R-NUM-13: in the first row
 
     def unpack(self, lanes, exponent, is_avg):
         if self.way.is_exact:
@@ -105,8 +106,12 @@ class Slot:
             body = wire.lanes_bytes(operation.detail(self.i))
         self.seq = self.seq + 1 & wire.MASK32
         self.kind, self.tag, self.lanes = kind, wire.tag_of(operation.hash, self.i), len(body) // 4
+        self.lane_op = operation.way.lane_op if kind == wire.DATA else ADD_LANES
+        if self.lane_op == SHORT_LANES:  # R-WK-16
+            body = body[:max(16, -(-len(body.rstrip(b"\0")) // 16) * 16)]
+        self.sent = len(body) // 4
         self.datagram = bytearray(wire.build(wire.UPDATE, self.pair.shard, self.seq, self.index,
-                                             kind | sticky, exponent, self.tag, body))
+                                             kind | self.lane_op << 2 | sticky, exponent, self.tag, body))
         self.copies, self.attempt, self.is_probed = 0, 0, False
 
 
@@ -402,8 +407,8 @@ class Worker:
 
     def on_result(self, slot, packet):
         shard, operation = slot.pair.shard, slot.operation
-        sent = slot.lanes, slot.tag, slot.kind
-        if (packet.lanes, packet.tag, packet.flags & wire.IDENTITY) != sent:  # R-WK-6
+        sent = slot.tag, slot.kind | slot.lane_op << 2
+        if (packet.tag, packet.flags & wire.IDENTITY) != sent or not slot.sent <= packet.lanes <= slot.lanes:  # R-WK-6
             self.fail("internal", f"operation {operation.number}: a result of another round")
         if slot.copies == 1 and not slot.attempt:
             if packet.child == shard.child:  # R-PACE-1
@@ -422,7 +427,7 @@ class Worker:
         slot.exponent = packet.exponent
         if slot.kind == wire.EXPONENT:
             return self.send_next(slot, wire.DATA)
-        lanes, at = wire.lanes_of(packet.body), slot.i * operation.lanes
+        lanes, at = wire.lanes_of(packet.body) + (0,) * (slot.lanes - packet.lanes), slot.i * operation.lanes
         part = slice(at, at + len(operation.part(slot.i)))
         kind = operation.packed, self.size, operation.op == AVG
         if slot.kind == wire.DATA:
@@ -433,7 +438,7 @@ class Worker:
                 return self.send_next(slot, wire.DETAIL)
         else:
             for k, value in enumerate(operation.result[part]):
-                operation.result[at + k] = quant.amend(value, slot.sums[k], lanes[k * operation.each], *kind)
+                operation.result[at + k] = quant.amend(value, slot.sums[k], lanes[k], *kind)
         slot.operation = None
         operation.left -= 1
         if not operation.left:

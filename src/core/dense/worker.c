@@ -2,6 +2,8 @@
 /* worker.c - see worker.h. Rules R-WK-1 to R-WK-16 of docs/protocol.md. */
 #include "core/dense/worker.h"
 
+enum { TRIM_STRIDE = 32 };
+
 static struct worker_slot *slot_at(const struct worker *worker, uint32_t shard, uint32_t slot)
 {
 	return &worker->slot[(uint64_t)shard * worker->slots + slot];
@@ -399,6 +401,15 @@ void worker_step(struct worker *worker, const struct worker_event *event,
 	}
 }
 
+static bool is_zero(const int32_t *lane, uint32_t count)
+{
+	int32_t any = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		any |= lane[i];
+	return !any;
+}
+
 uint16_t worker_trim(struct worker *worker, uint32_t shard, const struct worker_actions *actions,
 		     const int32_t *lane)
 {
@@ -407,8 +418,9 @@ uint16_t worker_trim(struct worker *worker, uint32_t shard, const struct worker_
 
 	if (wire_op_of(slot->flags) != WIRE_ADD_SHORT)
 		return lanes;
-	while (lanes > WIRE_LANES_STEP &&
-	       !(lane[lanes - 1] | lane[lanes - 2] | lane[lanes - 3] | lane[lanes - 4]))
+	while (lanes > TRIM_STRIDE && is_zero(lane + lanes - TRIM_STRIDE, TRIM_STRIDE))
+		lanes -= TRIM_STRIDE; /* in vectors */
+	while (lanes > WIRE_LANES_STEP && is_zero(lane + lanes - WIRE_LANES_STEP, WIRE_LANES_STEP))
 		lanes -= WIRE_LANES_STEP;
 	slot->sent = lanes;
 	return lanes;

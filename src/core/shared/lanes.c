@@ -52,6 +52,7 @@ static bool choose_exact(struct lanes *lanes, const struct lanes_call *call)
 	*lanes = exact;
 	lanes->way = &lanes_exact;
 	lanes->is_exact = true;
+	lanes->lane_op = WIRE_ADD_SHORT;
 	return true;
 }
 

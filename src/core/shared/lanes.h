@@ -105,7 +105,7 @@ struct lanes {
 	enum wire_op lane_op;
 	enum lanes_type type;
 	bool is_avg, is_min;
-	bool is_exact; /* R-NUM-12 */
+	bool is_exact; /* R-NUM-13 */
 };
 
 /* The bytes of an element. */

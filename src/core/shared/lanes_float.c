@@ -41,10 +41,16 @@ static void bits_set(const struct lanes *lanes, void *at, uint32_t i, uint64_t b
 		((uint64_t *)at)[i] = bits;
 }
 
+/* From an element to the next one: exact ones lie in rows. */
+static uint32_t stride_of(const struct lanes *lanes)
+{
+	return lanes->is_exact ? 1 : lanes->shape.lanes;
+}
+
 /* Two elements share a lane, and have half as long counters. */
 static void detail(const struct lanes *lanes, int32_t *lane, const void *source, uint32_t count)
 {
-	uint32_t together = lanes->shape.elements, each = lanes->shape.lanes;
+	uint32_t together = lanes->shape.elements, each = stride_of(lanes);
 	uint32_t bits = HALF_BITS / together;
 
 	__builtin_memset(lane, 0, map_lanes(lanes->shape, count) * sizeof(*lane));
@@ -59,7 +65,7 @@ static void detail(const struct lanes *lanes, int32_t *lane, const void *source,
 static uint64_t amend(const struct lanes *lanes, void *destination, const int32_t *lane,
 		      uint32_t count)
 {
-	uint32_t together = lanes->shape.elements, each = lanes->shape.lanes;
+	uint32_t together = lanes->shape.elements, each = stride_of(lanes);
 	uint32_t bits = HALF_BITS / together, mask = (1u << bits) - 1;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -223,7 +229,7 @@ const struct lanes_way lanes_half = { .exponent = half_exponent,
 				      .detail = detail,
 				      .amend = amend };
 
-/* ---- several lanes: float64 by its block's exponent, and all floats exactly (R-NUM-12, R-NUM-13) ---- */
+/* ---- several lanes: float64 by its block's exponent (R-NUM-12) ---- */
 
 /* Elements are sent as multiples of 2^-this. */
 static int32_t shift_of(const struct lanes *lanes, uint32_t exponent)
@@ -231,7 +237,7 @@ static int32_t shift_of(const struct lanes *lanes, uint32_t exponent)
 	int32_t bits = lanes->wide.lanes * lanes->wide.bits;
 
 	exponent = exponent < EXPONENT_MAX_64 ? exponent : EXPONENT_MAX_64;
-	return lanes->is_exact ? ieee_shift(lanes->form) : bits - ((int32_t)exponent - 1022);
+	return bits - ((int32_t)exponent - 1022);
 }
 
 static uint64_t rounded(uint64_t fraction, uint32_t drop)
@@ -292,6 +298,34 @@ static void near_unpack(const struct lanes *lanes, double *to, const int32_t *la
 		to[i] = (double)(lane[1] * unit + lane[0]) * down;
 }
 
+/* An element's digits. */
+static uint8_t wide_split(const struct lanes *lanes, int32_t *digit, uint64_t bits, int32_t shift)
+{
+	struct ieee_parts parts = ieee_split(lanes->form, bits);
+	int32_t up = parts.power + shift;
+
+	if (parts.class != IEEE_FINITE)
+		parts.fraction = 0;
+	if (up < 0)
+		parts.fraction = rounded(parts.fraction, (uint32_t)-up);
+	wide_put(digit, lanes->wide, parts.is_negative, parts.fraction, up > 0 ? (uint32_t)up : 0);
+	return parts.class == IEEE_FINITE ? 0 : WIRE_NONFINITE;
+}
+
+/* What a sum's digits are. */
+static uint64_t wide_join(const struct lanes *lanes, const int32_t *digit, int32_t power)
+{
+	struct wide wide;
+	int32_t more = 0;
+
+	wide_get(&wide, digit, lanes->wide);
+	if (lanes->is_avg) {
+		more = 2; /* words: more than a fraction */
+		wide_divide(&wide, lanes->workers, (uint32_t)more);
+	}
+	return ieee_join(lanes->form, &wide, power - 64 * more);
+}
+
 static uint8_t wide_pack(const struct lanes *lanes, int32_t *lane, const void *source,
 			 uint32_t count, uint32_t exponent)
 {
@@ -300,19 +334,8 @@ static uint8_t wide_pack(const struct lanes *lanes, int32_t *lane, const void *s
 
 	if (is_near_one(lanes, shift))
 		return near_pack(lanes, lane, source, count, power_of_two(shift));
-	for (uint32_t i = 0; i < count; i++, lane += lanes->wide.lanes) {
-		struct ieee_parts parts = ieee_split(lanes->form, bits_at(lanes, source, i));
-		int32_t up = parts.power + shift;
-
-		if (parts.class != IEEE_FINITE) {
-			parts.fraction = 0;
-			flags = WIRE_NONFINITE;
-		}
-		if (up < 0)
-			parts.fraction = rounded(parts.fraction, (uint32_t)-up);
-		wide_put(lane, lanes->wide, parts.is_negative, parts.fraction,
-			 up > 0 ? (uint32_t)up : 0);
-	}
+	for (uint32_t i = 0; i < count; i++, lane += lanes->wide.lanes)
+		flags |= wide_split(lanes, lane, bits_at(lanes, source, i), shift);
 	return flags;
 }
 
@@ -320,23 +343,14 @@ static uint64_t wide_unpack(const struct lanes *lanes, void *destination, const 
 			    uint32_t count, uint32_t exponent, bool is_raw)
 {
 	int32_t power = -shift_of(lanes, exponent);
-	struct wide wide;
 
 	(void)is_raw;
 	if (is_near_one(lanes, power) && !lanes->is_avg) {
 		near_unpack(lanes, destination, lane, count, power_of_two(power));
 		return 0;
 	}
-	for (uint32_t i = 0; i < count; i++, lane += lanes->wide.lanes) {
-		int32_t more = 0;
-
-		wide_get(&wide, lane, lanes->wide);
-		if (lanes->is_avg) {
-			more = 2; /* words: more than a fraction */
-			wide_divide(&wide, lanes->workers, (uint32_t)more);
-		}
-		bits_set(lanes, destination, i, ieee_join(lanes->form, &wide, power - 64 * more));
-	}
+	for (uint32_t i = 0; i < count; i++, lane += lanes->wide.lanes)
+		bits_set(lanes, destination, i, wide_join(lanes, lane, power));
 	return 0;
 }
 
@@ -360,39 +374,59 @@ const struct lanes_way lanes_float64 = { .exponent = float64_exponent,
 					 .detail = detail,
 					 .amend = amend };
 
-/* ---- the same for exact sums of float32 ---- */
+/* ---- all floats exactly, in rows (R-NUM-13) ---- */
 
+/* Float32 has loops of its own. */
 static bool is_quick(const struct lanes *lanes)
 {
 	return lanes->type == LANES_FLOAT32 && lanes->wide.bits >= QUANT_EXACT_BITS_MIN &&
 	       !lanes->is_avg;
 }
 
+static void rows_of(const struct lanes *lanes, uint32_t *row, uint32_t count)
+{
+	quant_exact_rows(row, count, lanes->wide.lanes, lanes->wide.bits,
+			 (uint32_t)ieee_shift(lanes->form));
+}
+
 static uint8_t exact_pack(const struct lanes *lanes, int32_t *lane, const void *source,
 			  uint32_t count, uint32_t exponent)
 {
-	if (!is_quick(lanes))
-		return wide_pack(lanes, lane, source, count, exponent);
-	return lanes->quant->pack_exact(lane, source, count, lanes->wide.lanes, lanes->wide.bits);
+	uint32_t row[WIDE_LANES_MAX], digits = lanes->wide.lanes;
+	int32_t digit[WIDE_LANES_MAX];
+	uint8_t flags = 0;
+
+	(void)exponent;
+	if (is_quick(lanes))
+		return lanes->quant->pack_exact(lane, source, count, digits, lanes->wide.bits);
+	rows_of(lanes, row, count);
+	for (uint32_t i = 0; i < count; i++) {
+		flags |= wide_split(lanes, digit, bits_at(lanes, source, i),
+				    ieee_shift(lanes->form));
+		for (uint32_t d = 0; d < digits; d++)
+			lane[row[d] + i] = digit[d];
+	}
+	return flags;
 }
 
 static uint64_t exact_unpack(const struct lanes *lanes, void *destination, const int32_t *lane,
 			     uint32_t count, uint32_t exponent, bool is_raw)
 {
-	uint32_t digits = lanes->wide.lanes, done = 0;
-	float *to = destination;
+	uint32_t row[WIDE_LANES_MAX], digits = lanes->wide.lanes;
+	int32_t digit[WIDE_LANES_MAX];
 
-	if (!is_quick(lanes))
-		return wide_unpack(lanes, destination, lane, count, exponent, is_raw);
-	while (done < count) {
-		done += (uint32_t)lanes->quant->unpack_exact(to + done,
-							     lane + (size_t)done * digits,
-							     count - done, digits,
-							     lanes->wide.bits);
-		if (done < count) /* by itself */
-			wide_unpack(lanes, to + done, lane + (size_t)done * digits, 1, exponent,
-				    is_raw);
-		done += done < count;
+	(void)exponent;
+	(void)is_raw;
+	rows_of(lanes, row, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (is_quick(lanes))
+			i = (uint32_t)lanes->quant->unpack_exact(destination, lane, i, count,
+								 digits, lanes->wide.bits);
+		if (i == count)
+			break;
+		for (uint32_t d = 0; d < digits; d++)
+			digit[d] = lane[row[d] + i];
+		bits_set(lanes, destination, i, wide_join(lanes, digit, -ieee_shift(lanes->form)));
 	}
 	return 0;
 }

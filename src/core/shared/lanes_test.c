@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/shared/lanes.h"
+#include "tests/random.h"
 
 enum { PACKET = 360, RANKS = 4 };
 
@@ -45,7 +46,7 @@ static uint64_t all_get(const struct lanes *lanes, void *result, const void *sou
 		for (uint32_t i = 0; i < fills; i++) {
 			bool is_more = !rank || lane[i] > sum[i];
 
-			if (lanes->lane_op == WIRE_ADD)
+			if (lanes->lane_op != WIRE_MAX)
 				sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)lane[i]);
 			else if (is_more)
 				sum[i] = lane[i];
@@ -138,6 +139,82 @@ static void lanes__few_floats_are_exact(void **state)
 	assert_false(chosen(LANES_INT32, LANES_SUM, 4, 1).is_exact);
 	assert_false(chosen(LANES_FLOAT32, LANES_MAX, 4, 1).is_exact);
 	assert_false(chosen(LANES_FLOAT32, LANES_SUM, 4, 0).is_exact);
+}
+
+/* R-NUM-13: the digit of each row, seen by a float that has this digit alone. */
+static void exact_rows(enum lanes_type type, uint32_t workers, const char *digits)
+{
+	struct lanes lanes = chosen(type, LANES_SUM, workers, 3);
+	int32_t lane[PACKET], shift = ieee_shift(lanes.form);
+
+	assert_int_equal(strlen(digits), lanes.shape.lanes);
+	assert_int_equal(lanes.lane_op, WIRE_ADD_SHORT);
+	for (uint32_t row = 0; digits[row]; row++) {
+		int32_t power = (digits[row] - '0') * lanes.wide.bits - shift;
+		float x[3] = { 0, ldexpf(1, power), 0 };
+		uint16_t bits[3] = { 0, (uint16_t)(power + 15 > 0 ? (power + 15) << 10 : 1), 0 };
+
+		lanes.way->pack(&lanes, lane, type == LANES_FLOAT32 ? (void *)x : bits, 3, 0);
+		for (uint32_t i = 0; i < 3 * lanes.shape.lanes; i++)
+			assert_int_equal(lane[i] != 0, i == 3 * row + 1);
+	}
+}
+
+static void lanes__exact_digits_lie_in_rows_the_usual_ones_first(void **state)
+{
+	(void)state;
+	exact_rows(LANES_FLOAT32, 2, "4536271809");      /* 30 bits: 1 is 2^149 */
+	exact_rows(LANES_FLOAT32, 8, "4536271809");      /* 28 */
+	exact_rows(LANES_FLOAT32, 256, "6758493:2;1<0"); /* 23 */
+	exact_rows(LANES_FLOAT16, 2, "01");
+}
+
+/* The loops of quant_exact.h do nothing: each element is looked at by itself. */
+static size_t none_is_quick(float *dst, const int32_t *lane, size_t first, size_t count,
+			    uint32_t digits, uint32_t bits)
+{
+	(void)dst, (void)lane, (void)count, (void)digits, (void)bits;
+	return first;
+}
+
+/* Most near one another; some elsewhere, or 0. */
+static float any_near(uint32_t about)
+{
+	uint32_t kind = random_below(16),
+		 exponent = kind ? about + random_below(40) : random_below(254);
+	uint32_t bits = random_below(2) << 31 | (exponent < 254 ? exponent : 254) << 23 |
+			random_below(1 << 23);
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return kind == 1 ? 0 : x;
+}
+
+static void lanes__exact_sums_are_the_same_together_and_one_by_one(void **state)
+{
+	static const uint32_t ranks[] = { 2, 3, 8, 100, 256 };
+	struct quant_ops slow = quant_scalar;
+
+	(void)state;
+	slow.unpack_exact = none_is_quick;
+	for (uint32_t run = 0; run < 5000; run++) {
+		uint32_t count = 1 + random_below(27), about = random_below(254);
+		struct lanes lanes = chosen(LANES_FLOAT32, LANES_SUM, ranks[run % 5], count);
+		int32_t lane[PACKET], sum[PACKET] = { 0 };
+		float source[27], quick[27], one[27];
+
+		for (uint32_t rank = 0; rank < 2; rank++) {
+			for (uint32_t i = 0; i < count; i++)
+				source[i] = any_near(about);
+			lanes.way->pack(&lanes, lane, source, count, 0);
+			for (uint32_t i = 0; i < map_lanes(lanes.shape, count); i++)
+				sum[i] += lane[i];
+		}
+		lanes.way->unpack(&lanes, quick, sum, count, 0, false);
+		lanes.quant = &slow;
+		lanes.way->unpack(&lanes, one, sum, count, 0, false);
+		assert_memory_equal(quick, one, count * sizeof(*one));
+	}
 }
 
 /* R-NUM-15 */
@@ -359,12 +436,17 @@ static void lanes__float64_keeps_its_bound(void **state)
 	assert_true(result[1] == 0); /* ties to even, and what is less than half */
 }
 
-int main(void)
+#define RANDOM(test) cmocka_unit_test_setup(test, restart_random)
+
+int main(int argc, char **argv)
 {
+	seed_take(argc, argv);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lanes__shapes_are_as_the_rules_say),
 		cmocka_unit_test(lanes__what_cannot_be_done_is_refused),
 		cmocka_unit_test(lanes__few_floats_are_exact),
+		RANDOM(lanes__exact_sums_are_the_same_together_and_one_by_one),
+		cmocka_unit_test(lanes__exact_digits_lie_in_rows_the_usual_ones_first),
 		cmocka_unit_test(lanes__forms_are_what_the_caller_says),
 		cmocka_unit_test(lanes__fixed_scale_asks_for_no_exponent_and_flags_what_is_above),
 		cmocka_unit_test(lanes__cancellation_and_the_ends_of_the_range_are_exact),

@@ -161,10 +161,10 @@ static uint8_t scalar_pack_exact(int32_t *lane, const float *src, size_t count, 
 	return quant_exact_pack(lane, src, count, digits, bits);
 }
 
-static size_t scalar_unpack_exact(float *dst, const int32_t *lane, size_t count, uint32_t digits,
-				  uint32_t bits)
+static size_t scalar_unpack_exact(float *dst, const int32_t *lane, size_t first, size_t count,
+				  uint32_t digits, uint32_t bits)
 {
-	return quant_exact_unpack(dst, lane, count, digits, bits, quant_exact_found);
+	return quant_exact_unpack(dst, lane, first, count, digits, bits);
 }
 
 const struct quant_ops quant_scalar = {

@@ -68,14 +68,14 @@ struct quant_ops {
 			       bool is_signed);
 
 	/* Float32 as `digits` digits, 3 to 16, of `bits` bits, 23 to 31, which have its sign, and hold all that a float32
-	 * is (R-NUM-13). Returns WIRE_NONFINITE if an element is none; it is 0 then. */
+	 * is, in rows (R-NUM-13). Returns WIRE_NONFINITE if an element is none; it is 0 then. */
 	uint8_t (*pack_exact)(int32_t *lane, const float *src, size_t count, uint32_t digits,
 			      uint32_t bits);
 
-	/* Sums of these, rounded. Returns how many there are before one that takes more, as a sum of 0 or one whose digits
-	 * lie far apart; dst has no result for that one and what is behind it. */
-	size_t (*unpack_exact)(float *dst, const int32_t *lane, size_t count, uint32_t digits,
-			       uint32_t bits);
+	/* Sums of these, rounded, of the elements [first, count). Returns the number of the first one that takes more,
+	 * as one whose digits lie far apart, or count; dst has no result for that one and what is behind it. */
+	size_t (*unpack_exact)(float *dst, const int32_t *lane, size_t first, size_t count,
+			       uint32_t digits, uint32_t bits);
 
 	/* What is said of float32, for float16 and bfloat16, scale->together in a lane, and for float32, two in a lane. The
 	 * exponent is that of a float32; float32's own is exponent_f32. The result is rounded once to the type. A

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quant_exact.h - float32 as digits of an exact sum, and sums of these (R-NUM-13), without wide.h's long numbers: a few
- * digits are not 0. The text is built for each instruction set. What differs from element to element decides no
+ * digits are not 0. Lanes lie in rows, one digit of all elements in each. The text is built for each instruction set. What differs from element to element decides no
  * branch: a processor could not foresee it.
  *
  * Why the bits are ieee.c's: three digits are an integer of less than 63 bits, and what is behind its point. The last bit
@@ -23,8 +23,30 @@ enum {
 	QUANT_INFINITE = 255,
 	QUANT_DENORMALS = 149, /* the smallest float32 is 2^-this */
 	QUANT_BIAS = 127,
-	QUANT_EXACT_TURN = 16, /* elements at a time */
+	QUANT_EXACT_TURN = 16,  /* elements at a time */
+	QUANT_EXACT_NEAR = 8,   /* and of sums */
+	QUANT_EXACT_USUAL = 12, /* the first rows are digits near that of 2^this */
 };
+
+/* The row of a digit: of those below `usual` and of those from there on, in turn the nearest that is left. */
+CORE_INLINE uint32_t quant_exact_row(uint32_t digit, uint32_t usual, uint32_t digits)
+{
+	uint32_t above = digits - usual, far = digit < usual ? usual - 1 - digit : digit - usual;
+
+	if (digit < usual)
+		return far + (far < above ? far : above);
+	return far + (far < usual ? far + 1 : usual);
+}
+
+/* Where each digit's row begins. The lowest bit of all counts 2^-shift. */
+CORE_INLINE void quant_exact_rows(uint32_t *row, size_t count, uint32_t digits, uint32_t bits,
+				  uint32_t shift)
+{
+	uint32_t usual = (shift + QUANT_EXACT_USUAL) / bits;
+
+	for (uint32_t i = 0; i < digits; i++)
+		row[i] = quant_exact_row(i, usual, digits) * (uint32_t)count;
+}
 
 /* Some elements: where the two digits of each lie, and what they are. */
 struct quant_exact_turn {
@@ -62,65 +84,152 @@ CORE_INLINE uint8_t quant_exact_split(struct quant_exact_turn *turn, const float
 CORE_INLINE uint8_t quant_exact_pack(int32_t *restrict lane, const float *restrict src,
 				     size_t count, uint32_t digits, uint32_t bits)
 {
+	uint32_t row[QUANT_EXACT_DIGITS_MAX];
 	struct quant_exact_turn turn;
 	uint8_t flags = 0;
 
+	quant_exact_rows(row, count, digits, bits, QUANT_DENORMALS);
 	__builtin_memset(lane, 0, count * digits * sizeof(*lane));
-	for (size_t done = 0; done < count; done += QUANT_EXACT_TURN) {
+	for (size_t done = 0; done < count; done += QUANT_EXACT_TURN, lane += QUANT_EXACT_TURN) {
 		bool is_full = count - done >= QUANT_EXACT_TURN;
 		size_t some = is_full ? QUANT_EXACT_TURN : count - done;
 
 		flags |= quant_exact_split(&turn, src + done, is_full ? QUANT_EXACT_TURN : some,
 					   bits);
-		for (size_t i = 0; i < some; i++, lane += digits) {
+		for (size_t i = 0; i < some; i++) {
 			uint32_t first = turn.first[i];
 
-			lane[first + (first + 1 < digits)] = turn.high[i]; /* 0 if it has no lane */
-			lane[first] = turn.low[i];
+			/* 0 if it has no lane */
+			lane[row[first + (first + 1 < digits)] + i] = turn.high[i];
+			lane[row[first] + i] = turn.low[i];
 		}
 	}
 	return flags;
 }
 
-/* The three digits that begin with lane[low], rounded; *is_whole: no other digit counts, and they are enough. */
-CORE_INLINE float quant_exact_join(const int32_t *lane, uint32_t found, uint32_t low, uint32_t bits,
-				   bool *is_whole)
+/* What the integer of the digits from `low` on counts: the second digit's lowest bit. */
+CORE_INLINE float quant_exact_unit(uint32_t low, uint32_t bits)
 {
-	uint32_t below = (uint32_t)lane[low] & ((1u << bits) - 1), scale_bits;
-	int64_t upper = lane[low + 2] * ((int64_t)1 << bits) + lane[low + 1] + (lane[low] >> bits);
-	uint64_t sign = (uint64_t)(upper >> 63), magnitude = ((uint64_t)upper ^ sign) - sign;
-	float scale;
+	uint32_t unit_bits = ((low + 1) * bits + QUANT_BIAS - QUANT_DENORMALS) << QUANT_FRACTION;
+	float unit;
 
-	*is_whole = !(found & ((1u << low) - 1)) & (magnitude >> QUANT_EXACT_LEAST != 0);
-	scale_bits = ((low + 1) * bits + QUANT_BIAS - QUANT_DENORMALS) << QUANT_FRACTION;
-	__builtin_memcpy(&scale, &scale_bits, sizeof(scale));
-	return (float)(upper | (below != 0)) * scale;
+	__builtin_memcpy(&unit, &unit_bits, sizeof(unit));
+	return unit;
 }
 
-/* `found` says which digits are not 0. Returns how many sums there are before one that needs more than this. */
-CORE_INLINE size_t quant_exact_unpack(float *restrict dst, const int32_t *restrict lane,
-				      size_t count, uint32_t digits, uint32_t bits,
-				      uint32_t (*found)(const int32_t *lane, uint32_t digits))
+/* Three digits next to each other as an integer of units, the last bit of which says what is behind its point. */
+CORE_INLINE int64_t quant_exact_join(int32_t high, int32_t middle, int32_t low, uint32_t bits)
 {
-	for (size_t i = 0; i < count; i++, lane += digits) {
-		uint32_t set = found(lane, digits);
-		uint32_t top = 31 - (uint32_t)__builtin_clz(set | 1u << (QUANT_EXACT_TOP - 1));
-		bool is_whole;
+	int64_t upper = high * ((int64_t)1 << bits) + middle + (low >> bits);
 
-		dst[i] = quant_exact_join(lane, set, top + 1 - QUANT_EXACT_TOP, bits, &is_whole);
-		if (!is_whole)
-			return i;
+	return upper | (((uint32_t)low & ((1u << bits) - 1)) != 0);
+}
+
+CORE_INLINE bool quant_exact_is_enough(int64_t whole)
+{
+	return ((uint64_t)whole ^ (uint64_t)(whole >> 63)) >> QUANT_EXACT_LEAST != 0;
+}
+
+typedef uint32_t quant_exact_words __attribute__((vector_size(4 * QUANT_EXACT_NEAR)));
+
+/* Which digits of each of some elements are not 0. Returns those that any has. */
+CORE_INLINE uint32_t quant_exact_found(uint32_t *restrict found, const int32_t *restrict lane,
+				       const uint32_t *row, uint32_t digits)
+{
+	quant_exact_words all = { 0 };
+	uint32_t any = 0;
+
+	for (uint32_t digit = 0; digit < digits; digit++) {
+		quant_exact_words x;
+
+		__builtin_memcpy(&x, lane + row[digit], sizeof(x));
+		all |= (quant_exact_words)(x != 0) & 1u << digit;
 	}
-	return count;
+	__builtin_memcpy(found, &all, sizeof(all));
+	for (size_t i = 0; i < QUANT_EXACT_NEAR; i++)
+		any |= found[i];
+	return any;
 }
 
-CORE_INLINE uint32_t quant_exact_found(const int32_t *lane, uint32_t digits)
+CORE_INLINE uint32_t quant_exact_found_one(const int32_t *lane, const uint32_t *row,
+					   uint32_t digits)
 {
 	uint32_t found = 0;
 
-	for (uint32_t i = 0; i < digits; i++)
-		found |= (uint32_t)(lane[i] != 0) << i;
+	for (uint32_t digit = 0; digit < digits; digit++)
+		found |= (uint32_t)(lane[row[digit]] != 0) << digit;
 	return found;
+}
+
+/* The first of the three digits that end with the highest one that is there. */
+CORE_INLINE uint32_t quant_exact_low(uint32_t found)
+{
+	return 32 - QUANT_EXACT_TOP - (uint32_t)__builtin_clz(found | 1u << (QUANT_EXACT_TOP - 1));
+}
+
+/* Elements that all lie in the same three digits. False: some take more. */
+CORE_INLINE bool quant_exact_near(float *restrict dst, const int32_t *restrict lane,
+				  const uint32_t *row, const uint32_t *found, uint32_t any,
+				  uint32_t bits)
+{
+	uint32_t low = quant_exact_low(any), is_wrong = 0;
+	const int32_t *first = lane + row[low], *second = lane + row[low + 1],
+		      *third = lane + row[low + 2];
+	float unit = quant_exact_unit(low, bits);
+
+	if (any & ((1u << low) - 1))
+		return false;
+	for (size_t i = 0; i < QUANT_EXACT_NEAR; i++) {
+		int64_t whole = quant_exact_join(third[i], second[i], first[i], bits);
+
+		is_wrong |= (found[i] != 0) & !quant_exact_is_enough(whole);
+		dst[i] = (float)whole * unit;
+	}
+	return !is_wrong;
+}
+
+/* An element by itself. */
+CORE_INLINE bool quant_exact_one(float *restrict dst, const int32_t *restrict lane,
+				 const uint32_t *row, uint32_t found, uint32_t bits)
+{
+	uint32_t low = quant_exact_low(found);
+	int64_t whole =
+		quant_exact_join(lane[row[low + 2]], lane[row[low + 1]], lane[row[low]], bits);
+
+	*dst = (float)whole * quant_exact_unit(low, bits);
+	return !found || (!(found & ((1u << low) - 1)) && quant_exact_is_enough(whole));
+}
+
+/* Of elements from `first` on. Returns the number of the first that needs more than this, or count. */
+CORE_INLINE size_t quant_exact_unpack(float *restrict dst, const int32_t *restrict lane,
+				      size_t first, size_t count, uint32_t digits, uint32_t bits)
+{
+	uint32_t row[QUANT_EXACT_DIGITS_MAX], found[QUANT_EXACT_NEAR];
+	size_t done = first;
+
+	quant_exact_rows(row, count, digits, bits, QUANT_DENORMALS);
+	while (done < count) {
+		size_t left = count - done,
+		       end = done + (left < QUANT_EXACT_NEAR ? left : QUANT_EXACT_NEAR);
+
+		if (count - first >= QUANT_EXACT_NEAR) {
+			uint32_t any;
+
+			done = end - QUANT_EXACT_NEAR; /* at the end some once more */
+			any = quant_exact_found(found, lane + done, row, digits);
+			if (quant_exact_near(dst + done, lane + done, row, found, any, bits)) {
+				done = end;
+				continue;
+			}
+		}
+		for (; done < end; done++) {
+			uint32_t one = quant_exact_found_one(lane + done, row, digits);
+
+			if (!quant_exact_one(dst + done, lane + done, row, one, bits))
+				return done;
+		}
+	}
+	return count;
 }
 
 #endif

@@ -64,7 +64,8 @@ static __always_inline void turn_around(struct frame *frame)
  * What a verdict comes to. In place: REPLY goes back (XDP_TX); the RESULT for all
  * children and the UPDATE for the parent go to the daemon, which has the other addresses
  * (XDP_PASS). A frame that the answer does not fit into, because a PROBE has no lanes and a RESULT
- * has, or the reverse, or because there are two answers, is passed to the daemon as it came.
+ * has, or the reverse, or an UPDATE has fewer than the sum, or because there are two answers, is
+ * passed to the daemon as it came.
  */
 static __always_inline int answer(struct xdp_md *ctx, enum switch_verdict verdict,
 				  const struct wire *packet, int fits)
