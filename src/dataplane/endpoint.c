@@ -190,7 +190,7 @@ static bool allocate(struct endpoint *endpoint, bool is_latency)
 	endpoint->numbers = calloc(endpoint->ops_count, sizeof(*endpoint->numbers));
 	endpoint->ops_free = calloc(endpoint->ops_count, sizeof(*endpoint->ops_free));
 	endpoint->done = calloc(endpoint->ops_count, sizeof(*endpoint->done));
-	endpoint->header_bytes = calloc(ENDPOINT_HEADERS, WIRE_HEADER_BYTES);
+	endpoint->short_bytes = calloc(1, ENDPOINT_SHORT_BYTES);
 	endpoint->hello_bytes = calloc(1, wire_bytes(WIRE_LANES_MAX));
 	endpoint->scratch = calloc(ENDPOINT_ELEMENTS_MAX, sizeof(*endpoint->scratch));
 	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
@@ -200,7 +200,7 @@ static bool allocate(struct endpoint *endpoint, bool is_latency)
 	}
 	return endpoint->shards && endpoint->worker.shards && endpoint->worker.slot &&
 	       endpoint->pace.shards && endpoint->pace.slot && endpoint->ops && endpoint->numbers &&
-	       endpoint->ops_free && endpoint->done && endpoint->header_bytes &&
+	       endpoint->ops_free && endpoint->done && endpoint->short_bytes &&
 	       endpoint->hello_bytes && endpoint->scratch;
 }
 
@@ -323,7 +323,7 @@ void endpoint_close(struct endpoint *endpoint)
 	free(endpoint->numbers);
 	free(endpoint->ops_free);
 	free(endpoint->done);
-	free(endpoint->header_bytes);
+	free(endpoint->short_bytes);
 	free(endpoint->hello_bytes);
 	free(endpoint->scratch);
 	free(endpoint);

@@ -35,7 +35,7 @@ bool endpoint_flush(struct endpoint *endpoint)
 		out_shift(endpoint, taken);
 	}
 	if (!endpoint->out_count)
-		endpoint->header_used = 0;
+		endpoint->short_used = 0;
 	return !endpoint->out_count;
 }
 
@@ -47,7 +47,7 @@ uint32_t endpoint_header_rooms(struct endpoint *endpoint)
 	if (!endpoint_has_room(endpoint))
 		return 0;
 	frames = ENDPOINT_SEND_FRAMES - endpoint->out_count;
-	headers = ENDPOINT_HEADERS - endpoint->header_used;
+	headers = (ENDPOINT_SHORT_BYTES - endpoint->short_used) / WIRE_HEADER_BYTES;
 	return frames < headers ? frames : headers;
 }
 
@@ -78,24 +78,34 @@ void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uin
 	};
 }
 
-/* Where a header lies until it has been sent. */
-uint8_t *endpoint_header_room(struct endpoint *endpoint)
+/* Where a packet lies until it has been sent, beside others. */
+static uint8_t *short_room(struct endpoint *endpoint, uint32_t bytes)
 {
-	assert(endpoint->header_used < ENDPOINT_HEADERS);
-	return endpoint->header_bytes + (size_t)endpoint->header_used++ * WIRE_HEADER_BYTES;
+	uint8_t *room = endpoint->short_bytes + endpoint->short_used;
+
+	assert(bytes <= ENDPOINT_SHORT_BYTES - endpoint->short_used);
+	endpoint->short_used += bytes;
+	return room;
 }
 
-/* What lies in the slot's buffer goes out: a packet without lanes from where such packets lie side by side
- * and go as one message. */
+uint8_t *endpoint_header_room(struct endpoint *endpoint)
+{
+	return short_room(endpoint, WIRE_HEADER_BYTES);
+}
+
+/* What lies in the slot's buffer goes out; if it does not fill it, and there is room, from where such packets lie side
+ * by side and go as one message. For one without lanes there is (endpoint_has_room). */
 void endpoint_emit_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 {
-	uint8_t *bytes = endpoint_buffer(endpoint, shard, slot);
+	uint8_t *data = endpoint_buffer(endpoint, shard, slot);
 	struct wire header;
+	uint32_t bytes;
 
-	wire_get(bytes, &header);
-	if (!header.lanes)
-		bytes = memcpy(endpoint_header_room(endpoint), bytes, WIRE_HEADER_BYTES);
-	endpoint_emit(endpoint, shard, bytes, wire_bytes(header.lanes));
+	wire_get(data, &header);
+	bytes = wire_bytes(header.lanes);
+	if (bytes < endpoint->packet_bytes && bytes <= ENDPOINT_SHORT_BYTES - endpoint->short_used)
+		data = memcpy(short_room(endpoint, bytes), data, bytes);
+	endpoint_emit(endpoint, shard, data, bytes);
 }
 
 void endpoint_op_begun(const struct endpoint *endpoint, const struct endpoint_op *op)

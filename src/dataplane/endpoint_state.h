@@ -9,6 +9,7 @@
 enum {
 	ENDPOINT_SEND_FRAMES = 32, /* frames handed to the link in one call */
 	ENDPOINT_HEADERS = ENDPOINT_SEND_FRAMES * LINK_FRAME_PACKETS_MAX,
+	ENDPOINT_SHORT_BYTES = ENDPOINT_HEADERS * WIRE_HEADER_BYTES + LINK_FRAME_BYTES_MAX,
 	ENDPOINT_WELCOMES = 64,
 	ENDPOINT_ELEMENTS_MAX =
 		2 * WIRE_LANES_MAX, /* of 32 bits, in a packet: as halves (R-NUM-15) */
@@ -64,8 +65,9 @@ struct endpoint {
 	struct endpoint_stats stats;
 	struct link_frame out[ENDPOINT_SEND_FRAMES];
 	uint32_t out_count;
-	uint8_t *header_bytes; /* packets without lanes: ENDPOINT_SEND_FRAMES * 64 headers */
-	uint32_t header_used;
+	uint8_t *
+		short_bytes; /* ENDPOINT_SHORT_BYTES of packets that do not fill a slot's buffer, side by side */
+	uint32_t short_used;
 	uint8_t *hello_bytes;
 	int32_t *scratch; /* a chunk that straddles buffers: ENDPOINT_ELEMENTS_MAX */
 	struct worker_op_state *op_states[MAP_STREAMS];
@@ -91,7 +93,7 @@ bool endpoint_flush(struct endpoint *endpoint);
 static inline bool endpoint_has_room(struct endpoint *endpoint)
 {
 	return (endpoint->out_count < ENDPOINT_SEND_FRAMES &&
-		endpoint->header_used < ENDPOINT_HEADERS) ||
+		endpoint->short_used <= ENDPOINT_SHORT_BYTES - WIRE_HEADER_BYTES) ||
 	       endpoint_flush(endpoint);
 }
 
