@@ -401,8 +401,9 @@ static void something_rare(void)
 		ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_ALARM,
 		ADMISSION_ALARM,    ADMISSION_ALARM,    ADMISSION_MISFIT,   ADMISSION_MISFIT,
 		ADMISSION_BROKEN,   ADMISSION_ORPHAN,   ADMISSION_YIELD,    ADMISSION_HEARD,
+		ADMISSION_DESERTED,
 	};
-	struct admission_event event = { .type = types[admission_draw(12)], .text = "why" };
+	struct admission_event event = { .type = types[admission_draw(13)], .text = "why" };
 	uint32_t ranks = admission_shipped()->size + 2u; /* and some that are none */
 
 	event.rank = (uint16_t)(admission_draw(4) ? admission_draw(ranks) : CONTROL_RANK_NONE);

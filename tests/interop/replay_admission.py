@@ -153,6 +153,14 @@ class Admission(Join):
             self.blame(REMOTE, NO_RANK, f'job "{self.job}": the job that it is a part of has ended: {how}')
             self.refuse_all()
 
+    def deserted(self, event):
+        """R-CT-59"""
+        if self.state == GATHER and event.rank < self.size and not self.member(event.rank):
+            call = "tally_recv" if event.rank else "tally_send"
+            self.blame(REMOTE, NO_RANK, f'job "{self.job}": rank {event.other} on {event.text.decode()} has finalized, '
+                                        f"and will not call {call}")
+            self.refuse_all()
+
     def yields(self, _):
         """R-CT-24"""
         if self.state != GATHER:
@@ -464,7 +472,7 @@ class Admission(Join):
 
 EVENTS = (Admission.message, Admission.closed, Admission.heard, Admission.shard, Admission.switch_saw, Admission.alarm,
           Admission.misfit, Admission.broken, Admission.tick, Admission.terminate, Admission.kill, Admission.orphan,
-          Admission.yields, Admission.adopt)  # enum admission_event_type
+          Admission.deserted, Admission.yields, Admission.adopt)  # enum admission_event_type
 
 
 class Walk:

@@ -260,6 +260,9 @@ static void dispatch(struct turn *turn)
 	case ADMISSION_ORPHAN:
 		admission_end_orphans(turn);
 		break;
+	case ADMISSION_DESERTED:
+		admission_pair_end(turn);
+		break;
 	case ADMISSION_YIELD:
 		admission_twin_yield(turn);
 		break;

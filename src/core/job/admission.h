@@ -3,7 +3,7 @@
  * admission.h - the aggregator's side of control, for one job name: who is in, who waits, when the shards
  * are told what, and whose fault the end is. admission_step(event) -> actions; no I/O, no clock, no
  * allocation; time and chance come in the event. docs/protocol.md, R-CT-8 to R-CT-42,
- * R-CT-21.
+ * R-CT-21 and R-CT-59.
  *
  *   NONE      nobody                      GATHER   some of `size` are here
  *   GRANTED   all are; the shards add the job, members get their GRANT and find their paths
@@ -203,6 +203,8 @@ enum admission_event_type {
 	ADMISSION_TERMINATE, /* SIGTERM: no new jobs, running ones may end */
 	ADMISSION_KILL,      /* SIGTERM's limit is over: the running job too */
 	ADMISSION_ORPHAN, /* config.life has ended badly, `text` says how: who still gathers is told */
+	ADMISSION_DESERTED, /* who would be `rank` here has left config.life's job, where it was rank `other` of host
+	                       `text`: admission_is_deserted */
 	ADMISSION_YIELD, /* admission_together: who gathers here gathers elsewhere from now on, */
 	ADMISSION_ADOPT, /* ... and here: `peer`, which another gathering has yielded */
 };
@@ -221,14 +223,15 @@ struct admission_event {
 	const uint8_t *nonce; /* MESSAGE JOIN: WIRE_NONCE_BYTES fresh random bytes */
 	uint64_t source;      /* MESSAGE JOIN: names the address that it comes from; 0: not known */
 	uint16_t rank;        /* MISMATCH, ALARM: the child; CONTROL_RANK_NONE if not known */
-	uint16_t other;       /* MISMATCH: of those whom it differs from the last; likewise */
-	uint8_t misfit;       /* MISFIT: enum misfit */
-	uint32_t count;       /* MISFIT */
-	uint16_t shard;       /* SHARD */
+	uint16_t other; /* MISMATCH: of those whom it differs from the last; likewise; DESERTED */
+	uint8_t misfit; /* MISFIT: enum misfit */
+	uint32_t count; /* MISFIT */
+	uint16_t shard; /* SHARD */
 	enum admission_command command; /* SHARD: which one it acknowledges */
 	uint32_t job_generation;        /* SHARD: of the job it was for */
 	const char *
-		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN, BROKEN: how; lent */
+		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN, BROKEN: how; DESERTED;
+	                 lent */
 	bool is_path; /* SHARD that has_failed: not for want of room, but for the path of `rank`; `text` tells */
 	const struct admission_peer *peer; /* ADOPT; lent */
 	enum control_cause cause;          /* BROKEN: OK is SYSTEM */
@@ -324,6 +327,11 @@ enum admission_together {
 /* *last_ns, of EITHER: when the last of them came. */
 enum admission_together admission_together(struct admission *const *list, uint32_t count,
 					   uint32_t *into, uint64_t *last_ns);
+
+/* Does a pair gather (R-CT-58: config->job, config->life) for a rank that has left `first`, the job that it is of? Then
+ * *event is the pair's DESERTED. Its text is first's, until that steps. */
+bool admission_is_deserted(const struct admission *pair, const struct admission_config *config,
+			   const struct admission *first, struct admission_event *event);
 
 /* Somebody of this program is in. */
 bool admission_has_program(const struct admission *admission, uint64_t program);

@@ -6,6 +6,7 @@
  *   admission_time.c    what happens by itself
  *   admission_join.c    who may be in
  *   admission_twin.c    two programs under one name
+ *   admission_pair.c    whether both of a pair can come
  *   admission_end.c     how a gathering or a life ends, and who hears of it
  *   admission_unfit.c   who never may be in
  *   admission_query.c   who disagrees, and who is late
@@ -153,6 +154,9 @@ uint64_t admission_twin_hold_ns(const struct turn *turn);
 /* One says that all ranks are on its host, the other is on another one. */
 bool admission_twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b);
 void admission_twin_yield(struct turn *turn);
+
+/* admission_pair.c */
+void admission_pair_end(struct turn *turn); /* the event's rank will not come */
 
 /* admission_time.c */
 void admission_time_tick(struct turn *turn);
