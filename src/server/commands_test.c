@@ -274,6 +274,62 @@ static void step__that_ends_a_life_well_tells_nobody(void **state)
 	assert_int_equal(job->ended_life, 0);
 }
 
+/* A pair of ranks of the job of that life, of which one has joined. */
+static struct job *pair_of(uint32_t index, const char *name, uint64_t life, uint32_t joined)
+{
+	struct job *pair = inside_job(index, name, ADMISSION_GATHER, 2);
+
+	pair->config.job = pair->name;
+	pair->config.life = pair->life = life;
+	inside_member(pair, joined, ADMISSION_JOINED, "gamma");
+	return pair;
+}
+
+static void hear(struct job *job, enum control_type type)
+{
+	const struct control_message message = { .type = type };
+
+	job_step(&test.server, job,
+		 &(struct admission_event){ .type = ADMISSION_MESSAGE, .message = &message });
+}
+
+static void assert_deserted(uint32_t step, const struct job *pair, uint32_t rank)
+{
+	assert_ptr_equal(seen.admission[step], pair->admission);
+	assert_int_equal(seen.event[step].type, ADMISSION_DESERTED);
+	assert_int_equal(seen.event[step].rank, rank);
+	assert_int_equal(seen.event[step].other, 1);
+	assert_string_equal(seen.text[step], "beta");
+}
+
+/* R-CT-59 */
+static void step__of_a_leave_or_a_join_tells_pairs_that_wait_for_one_who_has_left(void **state)
+{
+	struct job *job = job_of_test();
+	struct job *pairs[] = { pair_of(0, "train/0-1", 5, 0), pair_of(4, "train/1-0", 5, 1),
+				pair_of(6, "other/0-1", 6, 0), pair_of(7, "train/0-1", 7, 0),
+				pair_of(JOBS - 1, "train/2-1", 5, 0) };
+
+	(void)state;
+	job->admission->state = ADMISSION_STARTED;
+	job->admission->life = 5;
+	admission_member(job->admission, 1)->presence = ADMISSION_LEFT;
+	hear(job, CONTROL_LEAVE);
+	assert_int_equal(seen.steps, 4);
+	assert_deserted(1, pairs[0], 1);
+	assert_deserted(2, pairs[1], 0);
+	assert_deserted(3, pairs[4], 1);
+	hear(pairs[1], CONTROL_JOIN); /* of that alone */
+	assert_int_equal(seen.steps, 6);
+	assert_deserted(5, pairs[1], 0);
+	hear(pairs[2], CONTROL_JOIN);
+	hear(job, CONTROL_JOIN); /* no pair: of no life */
+	hear(job, CONTROL_STALL);
+	hear(pairs[1], CONTROL_HEARTBEAT);
+	step();
+	assert_int_equal(seen.steps, 11);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +344,7 @@ int main(void)
 		T(log__of_a_step_has_its_level_its_rank_and_the_name_once),
 		T(step__goes_on_as_long_as_there_is_more_to_do),
 		T(step__that_ends_a_life_badly_tells_its_jobs),
+		T(step__of_a_leave_or_a_join_tells_pairs_that_wait_for_one_who_has_left),
 		T(step__that_ends_a_life_well_tells_nobody),
 #undef T
 	};

@@ -512,7 +512,22 @@ static void job_orphans(struct server *server, struct job *job)
 	}
 }
 
-void job_step(struct server *server, struct job *job, struct admission_event *event)
+/* R-CT-59: who has said LEAVE may be waited for in pairs of this job, or who has said JOIN waits in this one. */
+static void job_deserts(struct server *server, struct job *job, enum control_type said)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *other = server->jobs[i];
+		struct job *pair = said == CONTROL_LEAVE ? other : job;
+		struct job *first = said == CONTROL_LEAVE ? job : other;
+		struct admission_event event;
+
+		if (other &&
+		    admission_is_deserted(pair->admission, &pair->config, first->admission, &event))
+			job_step(server, pair, &event);
+	}
+}
+
+static void job_step_on(struct server *server, struct job *job, struct admission_event *event)
 {
 	job_step_once(server, job, event);
 	for (;;) {
@@ -541,6 +556,16 @@ void job_step(struct server *server, struct job *job, struct admission_event *ev
 			return;
 		}
 	}
+}
+
+void job_step(struct server *server, struct job *job, struct admission_event *event)
+{
+	enum control_type said = event->type == ADMISSION_MESSAGE ? event->message->type
+								  : CONTROL_NOTHING;
+
+	job_step_on(server, job, event);
+	if (said == CONTROL_LEAVE || (said == CONTROL_JOIN && job->life))
+		job_deserts(server, job, said);
 }
 
 void jobs_tick(struct server *server, uint64_t now_ns)

@@ -183,6 +183,46 @@ static void server__ends_what_gathers_for_a_life_that_has_ended(void **state)
 	server_close(server);
 }
 
+static void expect_deserted(struct client *client)
+{
+	client_expect(client, CONTROL_DENY, NEWS_MS);
+	assert_int_equal(client->message.end.cause, CONTROL_REMOTE);
+	assert_non_null(strstr(client->message.end.text, "rank 1 on node1 has finalized"));
+}
+
+/* R-CT-59: of three, rank 1 leaves. Who waits for it in a pair is told, and so is who comes later; whose pair it had
+ * joined, and who waits for another rank, is not. */
+static void server__ends_a_pair_that_waits_for_one_that_has_left(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client clients[3], pairs[5];
+	char address[32];
+	uint64_t life;
+
+	(void)state;
+	clients_start(clients, 3, tcp_address(server, address), "run");
+	life = clients[0].grant.life;
+	for (int i = 0; i < 5; i++)
+		client_open(&pairs[i], address);
+	client_join_as(&pairs[0], "run/1-0", 1, 2, of_life(life));
+	client_join_as(&pairs[1], "run/0-1", 0, 2, of_life(life));
+	client_join_as(&pairs[2], "run/0-1", 1, 2, of_life(life));
+	client_join_as(&pairs[3], "run/0-2", 0, 2, of_life(life));
+	client_expect(&pairs[1], CONTROL_GRANT, NEWS_MS);
+	client_expect(&pairs[2], CONTROL_GRANT, NEWS_MS);
+	client_leave(&clients[1], 0);
+	expect_deserted(&pairs[0]);
+	client_join_as(&pairs[4], "run/2-1", 0, 2, of_life(life));
+	expect_deserted(&pairs[4]);
+	assert_false(client_next(&pairs[3], 100));
+	assert_false(client_next(&pairs[1], 0));
+	for (int i = 0; i < 5; i++)
+		client_close(&pairs[i]);
+	for (int i = 0; i < 3; i++)
+		client_close(&clients[i]);
+	server_close(server);
+}
+
 /* Both ranks are told so; the path of the second may be narrow. */
 static void refuse_pair(struct server_options options, struct control_join said, uint32_t mtu,
 			const char *name, enum control_cause cause, const char *text)
@@ -379,6 +419,7 @@ int main(void)
 		cmocka_unit_test(server__tells_who_holds_it_to_those_with_its_key_alone),
 		cmocka_unit_test(server__keeps_jobs_of_one_name_and_two_lives_apart),
 		cmocka_unit_test(server__ends_what_gathers_for_a_life_that_has_ended),
+		cmocka_unit_test(server__ends_a_pair_that_waits_for_one_that_has_left),
 		cmocka_unit_test(server__tells_the_first_cause_of_a_life_that_drains),
 		cmocka_unit_test(server__says_what_of_a_path_or_an_option_does_not_fit),
 		cmocka_unit_test(server__says_what_this_version_does_not_do),

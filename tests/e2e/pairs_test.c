@@ -451,9 +451,16 @@ static void dump_check(struct tally_comm *comm)
 	CHECK(strstr(text, "\"state\":\"joining\"") && strstr(text, "\"send of 1 int32\""));
 }
 
+static void note_end(struct tally_work *work, int result, void *arg)
+{
+	(void)work;
+	*(volatile uint64_t *)arg = 1 + (uint64_t)result;
+}
+
 /* The other rank never calls: a deadline ends it, and without one finalize does. */
 static void alone_body(struct ranks *ranks, uint32_t rank)
 {
+	volatile uint64_t *done = &ranks->shared->report[RANKS_MAX - 1].value;
 	struct tally_options options = TALLY_OPTIONS_INIT;
 	struct tally_op_options timed = TALLY_OP_OPTIONS_INIT;
 	struct tally_comm *comm;
@@ -468,11 +475,15 @@ static void alone_body(struct ranks *ranks, uint32_t rank)
 	if (rank == 0)
 		CHECK(!tally_isend(&x, 1, TALLY_INT32, 1, comm, &timed, &work));
 	if (rank == 0)
+		CHECK(!tally_work_on_done(work, note_end, (void *)(uintptr_t)done));
+	if (rank == 0)
 		dump_check(comm);
 	if (rank == 0 && ranks->arg) {
 		CHECK(tally_wait(&work, -1) == TALLY_ERR_TIMEOUT);
 		CHECK(ranks_now_s() - ranks->shared->event_s > 0.29);
 	}
+	while (rank == 1 && !*done) /* it does not leave before */
+		usleep(1000);
 	result = tally_comm_finalize(comm);
 	CHECK(rank == 0 || result == TALLY_OK);
 	ranks_report(ranks, rank, NULL, rank ? TALLY_ERR_TIMEOUT : result);
@@ -493,6 +504,115 @@ static void alone__is_told_who_has_not_called(void **state)
 	}
 }
 
+/* Rank 2 has finalized, before or after rank 0 calls. Nobody else is hurt. */
+static const struct desertion {
+	bool is_send, is_late, is_local;
+	uint32_t aggregators;
+} desertions[] = {
+	{ false, false, false, 0 }, { false, true, false, 0 }, { true, false, false, 0 },
+	{ true, true, false, 0 },   { false, false, true, 0 }, { false, true, true, 0 },
+	{ false, false, false, 2 }, { true, true, false, 2 },
+};
+
+/* Who has left by then may be known at once, or later. */
+static int desertion_call(const struct desertion *how, int32_t *x, struct tally_comm *comm,
+			  struct tally_work **work)
+{
+	return how->is_send ? tally_isend(x, 1, TALLY_INT32, 2, comm, NULL, work)
+			    : tally_irecv(x, 1, TALLY_INT32, 2, comm, NULL, work);
+}
+
+static void deserted_body(struct ranks *ranks, uint32_t rank)
+{
+	const struct desertion *how = ranks->arg;
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_work *work = NULL;
+	int32_t x = 7, y = 9;
+	int result = TALLY_ERR_REMOTE;
+
+	if (rank == 0 && !how->is_late)
+		CHECK(!desertion_call(how, &x, comm, &work));
+	usleep(50000);
+	ranks_meet(ranks);
+	ranks->shared->event_s = ranks_now_s();
+	if (rank == 2)
+		CHECK(tally_comm_finalize(comm) == TALLY_OK);
+	if (how->is_late)
+		ranks_meet(ranks);
+	if (rank == 0) {
+		result = how->is_late ? desertion_call(how, &x, comm, &work) : TALLY_OK;
+		result = result ? result : tally_wait(&work, -1);
+	}
+	ranks_report(ranks, rank, NULL, result);
+	if (rank == 0) { /* and so do further calls */
+		CHECK(tally_recv(&x, 1, TALLY_INT32, 2, comm) == TALLY_ERR_REMOTE);
+		CHECK(strstr(tally_get_last_error(NULL), "rank 2 on "));
+	}
+	if (rank < 2)
+		CHECK(!(rank ? tally_recv(&y, 1, TALLY_INT32, 0, comm)
+			     : tally_send(&y, 1, TALLY_INT32, 1, comm)));
+	if (rank < 2)
+		CHECK(tally_comm_finalize(comm) == (rank ? TALLY_OK : TALLY_ERR_REMOTE));
+	tally_comm_destroy(comm);
+}
+
+static void deserted__is_told_who_has_finalized(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(desertions) / sizeof(*desertions); i++) {
+		struct ranks ranks = { .size = SIZE,
+				       .is_local = desertions[i].is_local,
+				       .aggregators = desertions[i].aggregators,
+				       .body = deserted_body,
+				       .arg = &desertions[i] };
+		const struct ranks_report *report;
+
+		assert_true(ranks_run(&ranks));
+		report = &ranks.shared->report[0];
+		assert_int_equal(report->result, TALLY_ERR_REMOTE);
+		assert_true(report->at_s - ranks.shared->event_s < 3);
+		assert_non_null(strstr(report->text, "rank 2 on "));
+		assert_non_null(strstr(report->text,
+				       desertions[i].is_send
+					       ? " has finalized, and will not call tally_recv"
+					       : " has finalized, and will not call tally_send"));
+	}
+}
+
+/* One rank calls its side, and finalizes: that waits for the other, who comes at any time. */
+static void both_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank), *part;
+	struct tally_work *work;
+
+	for (uint32_t i = 0; i < 40; i++) {
+		uint32_t sender = i % 2, late = i / 2 % 2;
+		int32_t x = rank == sender ? (int32_t)i : -1;
+
+		CHECK(!tally_comm_split(comm, 0, (int)rank, NULL, &part));
+		if (rank == late)
+			usleep(i * 37 % 11 * 300);
+		CHECK(!(rank == sender
+				? tally_isend(&x, 1, TALLY_INT32, !rank, part, NULL, &work)
+				: tally_irecv(&x, 1, TALLY_INT32, !rank, part, NULL, &work)));
+		CHECK(tally_comm_finalize(part) == TALLY_OK);
+		CHECK(tally_wait(&work, -1) == TALLY_OK);
+		CHECK(x == (int32_t)i);
+		tally_comm_destroy(part);
+	}
+	ranks_leave(comm);
+}
+
+static void deserted__is_nobody_whose_partner_has_called(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = both_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	ranks.is_local = true;
+	assert_true(ranks_run(&ranks));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -508,6 +628,8 @@ int main(void)
 		cmocka_unit_test(killed_rank__ends_all_that_wait),
 		cmocka_unit_test(abort__ends_all_that_wait),
 		cmocka_unit_test(alone__is_told_who_has_not_called),
+		cmocka_unit_test(deserted__is_told_who_has_finalized),
+		cmocka_unit_test(deserted__is_nobody_whose_partner_has_called),
 	};
 
 	if (ranks_lack_family())
