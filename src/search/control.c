@@ -141,6 +141,16 @@ static void expand_finalize(struct expansion *expansion, uint32_t s, uint32_t co
 	finish(expansion, MOVE_FINALIZE, s, 0);
 }
 
+/* R-CT-58: a rank leaves its pairs before. */
+static bool is_held_by_pair(const struct expansion *expansion, uint32_t s)
+{
+	const struct world *world = expansion->world;
+	const struct seat *second = &expansion->from->seat[s + world->config->processes];
+
+	return world->config->second == SECOND_PAIR && !seat_is_second(world, s) &&
+	       second->status == ALIVE && !seat_is_over(second);
+}
+
 /* Of the communicator whose home it is. */
 static void expand_running(struct expansion *expansion, uint32_t s)
 {
@@ -168,18 +178,20 @@ static void expand_running(struct expansion *expansion, uint32_t s)
 		world_changed(world, s);
 		finish(expansion, MOVE_RESULT, s, op);
 	}
-	if (seat->done == (1u << count) - 1)
+	if (seat->done == (1u << count) - 1 && !is_held_by_pair(expansion, s))
 		expand_finalize(expansion, s, count);
 }
 
-/* Its process makes a second communicator of the first, before anything else, and waits for that. */
+/* Its process makes a second communicator of the first, before anything else, and waits for that; or a pair, or none. */
 static void expand_split(struct expansion *expansion, uint32_t s)
 {
+	bool may_call = expansion->world->config->second == SECOND_PAIR;
+
 	if (expansion->from->seat[s].status != NEW)
 		return;
 	rank_begins(expansion, s, " is wanted");
 	world_start(expansion->world, s);
-	finish(expansion, MOVE_SPLIT, s, 0);
+	finish(expansion, MOVE_SPLIT | (may_call ? BFS_MAY : 0), s, 0);
 }
 
 static bool is_splitting(const struct expansion *expansion, uint32_t s)
@@ -272,9 +284,9 @@ static void expand_member(struct expansion *expansion, uint32_t s, uint32_t beat
 	begin(expansion, s);
 	if (!home_runs(world, s))
 		return;
-	if (world->config->second == SECOND_COMMUNICATOR && !seat_is_second(world, s)) {
+	if (has_parts(world) && !seat_is_second(world, s)) {
 		expand_split(expansion, second);
-		if (is_splitting(expansion, second))
+		if (world->config->second == SECOND_COMMUNICATOR && is_splitting(expansion, second))
 			return;
 	}
 	expand_running(expansion, s);

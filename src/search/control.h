@@ -45,6 +45,7 @@ enum control_second {
 	SECOND_NONE,
 	SECOND_AGGREGATOR, /* that has shards, too: one more connection, of the same communicator */
 	SECOND_COMMUNICATOR, /* of the same processes, at the same aggregator */
+	SECOND_PAIR,         /* the same of two, R-CT-58: each joins it when it likes, or never */
 };
 
 struct control_process {

@@ -144,6 +144,15 @@ void world_check_text(struct world *world, const struct admission_event *event,
 			world_fail(world, "PRECISION: somebody is missed who is there");
 }
 
+void world_check_deserted(struct world *world, uint32_t rank)
+{
+	for (uint32_t p = 0; p < world->config->processes; p++)
+		if (world->process[p]->rank == rank && world->state.seat[p].life == world->at &&
+		    process_has_deserted(world, p))
+			return;
+	world_fail(world, "SAFETY: a pair is ended for a rank that waits in it, or may come");
+}
+
 static uint32_t seat_of_rank(struct world *world, uint32_t rank)
 {
 	return admission_nonce(world_admission(world), rank)[0] - 1u;

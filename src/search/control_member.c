@@ -76,7 +76,7 @@ static void check_failure(struct world *world, uint32_t s, const struct member_e
 		check_blamed_rank(world, s, actions->cause_rank);
 	if (actions->cause == CONTROL_REMOTE && actions->cause_rank == CONTROL_RANK_NONE &&
 	    !world->state.is_guilty[seat_aggregator(world, s)] &&
-	    !(is_told && seat_is_orphan(world, s)))
+	    !(is_told && (seat_is_orphan(world, s) || seat_is_deserted(world, s))))
 		world_fail(world, "PRECISION: the aggregator is blamed, it did nothing");
 	for (uint32_t other = 0; other < world->seats && !is_told; other++)
 		if (other == s || seat_is_beside(world, s, other))

@@ -77,13 +77,37 @@ bool home_runs(const struct world *world, uint32_t s)
 	return seat_home(world, s) == s;
 }
 
+bool has_parts(const struct world *world)
+{
+	return world->config->second == SECOND_COMMUNICATOR || world->config->second == SECOND_PAIR;
+}
+
 /* src/server, peer_is_orphan */
 bool seat_is_orphan(const struct world *world, uint32_t s)
 {
 	uint8_t life = world->state.seat[seat_owner(world, s)].life;
 
-	return world->config->second == SECOND_COMMUNICATOR && seat_is_second(world, s) && life &&
+	return has_parts(world) && seat_is_second(world, s) && life &&
 	       life == world->state.ended_life;
+}
+
+/* It calls nothing more, and is not in the pair any more, or never was. */
+bool process_has_deserted(const struct world *world, uint32_t p)
+{
+	const struct seat *first = &world->state.seat[p];
+	const struct seat *second = first + world->config->processes;
+
+	return (first->member.state >= MEMBER_LEAVING || first->status == DEAD) &&
+	       (second->status == NEW || second->status == DEAD || seat_is_over(second));
+}
+
+bool seat_is_deserted(const struct world *world, uint32_t s)
+{
+	for (uint32_t p = 0; p < world->config->processes; p++)
+		if (p != seat_owner(world, s) && seats_meet(world, p, seat_owner(world, s)) &&
+		    process_has_deserted(world, p))
+			return world->config->second == SECOND_PAIR && seat_is_second(world, s);
+	return false;
 }
 
 bool seat_is_over(const struct seat *seat)

@@ -56,7 +56,9 @@ static void job_begin(struct world *world, uint32_t job)
 		size_max = config->process[p].size > size_max ? config->process[p].size : size_max;
 	assert(size_max <= CONTROL_RANKS);
 	*admission = (struct admission_config)ADMISSION_CONFIG_DEFAULT;
-	admission->job = job && config->second == SECOND_COMMUNICATOR ? "j/0" : "j";
+	admission->job = !job || config->second == SECOND_AGGREGATOR ? "j"
+			 : config->second == SECOND_PAIR             ? "j/0-1"
+								     : "j/0";
 	admission->key = key;
 	admission->life = job ? job : config->life;
 	admission->members_max = size_max;
@@ -396,7 +398,7 @@ static void life_ended(struct world *world, uint8_t life, const char *text)
 {
 	uint32_t at = world->at;
 
-	if (world->config->second != SECOND_COMMUNICATOR || at)
+	if (!has_parts(world) || at)
 		return;
 	world->state.ended_life = life;
 	for (uint32_t job = 1; job < world->jobs; job++) {
@@ -486,6 +488,26 @@ static void seat_refuse_orphan(struct world *world, uint32_t s)
 	memset(seat->up, 0, sizeof(seat->up));
 }
 
+/* R-CT-59; src/server, job_deserts: the job that steps has read a LEAVE or a JOIN. */
+static void pairs_desert(struct world *world, uint32_t type)
+{
+	const struct admission *first = (const void *)world->state.job[0].admission;
+	uint32_t at = world->at;
+
+	for (uint32_t job = 1; job < world->jobs; job++) {
+		struct admission_event event;
+
+		world_select(world, job);
+		if ((type != CONTROL_LEAVE && job != at) ||
+		    !admission_is_deserted(world_admission(world), &world->admission[job], first,
+					   &event))
+			continue;
+		world_check_deserted(world, event.other);
+		world_aggregator(world, event);
+	}
+	world_select(world, at);
+}
+
 void world_read(struct world *world, uint32_t from)
 {
 	struct control_op ops[CONTROL_OPS];
@@ -508,6 +530,8 @@ void world_read(struct world *world, uint32_t from)
 							  .nonce = nonce });
 	if (note.type == CONTROL_LEAVE && was_started)
 		check_leave(world, from);
+	if (note.type == CONTROL_LEAVE || note.type == CONTROL_JOIN)
+		pairs_desert(world, note.type);
 }
 
 void world_closed(struct world *world, uint32_t from)

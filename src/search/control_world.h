@@ -170,8 +170,14 @@ uint32_t job_aggregator(const struct world *world, uint32_t job);
 bool seats_meet(const struct world *world, uint32_t s, uint32_t other);
 /* It is the home of a communicator, and that runs. */
 bool home_runs(const struct world *world, uint32_t s);
+/* A second communicator belongs to the first, one way or another. */
+bool has_parts(const struct world *world);
 /* What its JOIN belongs to has ended badly. */
 bool seat_is_orphan(const struct world *world, uint32_t s);
+/* It calls nothing more in its first communicator, and waits for nothing in its second, a pair. */
+bool process_has_deserted(const struct world *world, uint32_t p);
+/* It waits in a pair, and the other rank has. */
+bool seat_is_deserted(const struct world *world, uint32_t s);
 bool seat_is_over(const struct seat *seat);
 /* What its path carries. */
 uint16_t seat_lanes(const struct world *world, uint32_t s);
@@ -208,6 +214,8 @@ void world_check_drained(struct world *world);
 void world_check_text(struct world *world, const struct admission_event *event,
 		      const struct admission *before, const struct admission_actions *actions);
 void world_check_message(struct world *world, uint32_t s, const struct control_message *message);
+/* A pair is said to be deserted by a rank: it is. */
+void world_check_deserted(struct world *world, uint32_t rank);
 void world_check_heard(struct world *world, const struct admission_event *event, bool is_over);
 /* `was` is the admission before the step that says so. */
 void world_check_waiting(struct world *world, const struct admission *was,
