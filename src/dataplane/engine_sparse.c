@@ -245,8 +245,11 @@ bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address
 	if (!peer || !table->has_nonces)
 		return false;
 	if (!binding_hello(peer, address, hello->seq, nonce)) {
-		engine->stats.wrong_nonce++;
-		return binding_is_overtaken(peer, address, hello->seq, nonce);
+		bool is_overtaken = binding_is_overtaken(peer, address, hello->seq, nonce);
+
+		engine->stats.overtaken += is_overtaken;
+		engine->stats.wrong_nonce += !is_overtaken;
+		return is_overtaken;
 	}
 	binding_welcome(hello, address,
 			outbox_put(&engine->outbox, address, wire_bytes(hello->lanes)));

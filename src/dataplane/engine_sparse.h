@@ -42,6 +42,7 @@ struct engine_sparse_stats {
 	uint64_t verdict[SWITCH_SPARSE_VERDICT_COUNT]; /* of sound ones, drops by reason */
 	uint64_t unknown_table, wrong_address;
 	uint64_t wrong_nonce; /* HELLOs that bind nobody: of another nonce, or an old serial */
+	uint64_t overtaken;   /* HELLOs that a later one has passed: these are no stranger's */
 	uint64_t pairs;       /* that were added */
 	uint64_t flips;       /* epochs that were closed */
 	uint64_t parts_first; /* parts of flushes that were sent, */

@@ -191,6 +191,7 @@ static void a_nonce_binds_an_address_and_a_later_hello_moves_it(void **state)
 {
 	static const uint8_t nonces[WORKERS + 1][WIRE_NONCE_BYTES] = { "worker 0", "worker 1",
 								       "the server" };
+	const struct engine_sparse_stats *stats = engine_sparse_stats(engine);
 	struct engine_sparse_table table = { .shape = shape, .instance = 5, .nonces = nonces };
 	struct wire hello = {
 		.type = WIRE_HELLO, .job = 6, .child = 1, .seq = 7, .lanes = WIRE_HELLO_LANES
@@ -208,12 +209,16 @@ static void a_nonce_binds_an_address_and_a_later_hello_moves_it(void **state)
 	assert_false(engine_sparse_hello(engine, &second, &hello, nonces[1]));
 	hello.seq += 2;
 	assert_true(engine_sparse_hello(engine, &second, &hello, nonces[1]));
+	assert_int_equal(stats->wrong_nonce, 3);
 	hello.seq--; /* overtaken: nobody is told */
 	assert_true(engine_sparse_hello(engine, &second, &hello, nonces[1]));
+	assert_int_equal(stats->overtaken, 1);
 	assert_false(engine_sparse_hello(engine, &first, &hello, nonces[1]));
 	assert_false(engine_sparse_hello(engine, &second, &hello, nonces[0]));
 	hello.seq -= 16;
 	assert_false(engine_sparse_hello(engine, &second, &hello, nonces[1]));
+	assert_int_equal(stats->overtaken, 1);
+	assert_int_equal(stats->wrong_nonce, 6);
 	hello.child = SPARSE_SERVER;
 	assert_true(engine_sparse_hello(engine, &first, &hello, nonces[WORKERS]));
 	hello.child = WORKERS;

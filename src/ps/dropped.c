@@ -22,7 +22,7 @@ struct ps_dropped ps_dropped_switch(const struct ps_server *server)
 
 	return (struct ps_dropped){ stats->wrong_address,
 				    stats->verdict[SWITCH_SPARSE_DROP_GENERATION],
-				    stats->wrong_nonce };
+				    stats->wrong_nonce + stats->overtaken };
 }
 
 static uint64_t sum_of(const struct ps_dropped *dropped)

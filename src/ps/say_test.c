@@ -204,7 +204,7 @@ static void dropped__is_said_as_it_doubles(void **state)
 		    "table wide: dropped since the start: 100 packets from another address, 0 of "
 		    "another generation, 0 with another nonce or an old serial");
 	test.stats[0].generation = 3; /* each table, and the switches, for itself */
-	test.inside.wrong_nonce = 2;
+	test.inside.wrong_nonce = test.inside.overtaken = 1;
 	ps_dropped_turn(&test.server);
 	assert_int_equal(test.lines, 7);
 	assert_line(5, PS_INFO,
@@ -227,7 +227,8 @@ static void dropped__is_reported_however_little_it_is(void **state)
 	test.inside.wrong_address = 11;
 	test.inside.verdict[SWITCH_SPARSE_DROP_GENERATION] = 22;
 	test.inside.verdict[SWITCH_SPARSE_DROP_STALE] = 500;
-	test.inside.wrong_nonce = 30; /* 63 */
+	test.inside.wrong_nonce = 20;
+	test.inside.overtaken = 10; /* 63 */
 	test.stats[0] = (struct home_sparse_stats){ .strangers = 7, .generation = 20 };
 	test.server.hosted[0].addresses_wrong = 3;
 	test.server.hosted[0].nonces_wrong = 34; /* 64 */

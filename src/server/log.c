@@ -114,6 +114,7 @@ void server_say_table_stats(struct server *server, uint32_t shard,
 			line_add(line, table_drop_names[verdict], stats->verdict[verdict]);
 	line_add(line, "no such table", stats->unknown_table);
 	line_add(line, "address", stats->wrong_address);
+	line_add(line, "hello that was overtaken", stats->overtaken);
 	server_say(
 		server, SERVER_INFO,
 		"shard %u, tables: %llu packets in, %llu pairs added, %llu epochs, %llu parts of "

@@ -66,7 +66,8 @@ static void log__of_tables_each_reason_has_its_name_and_number(void **state)
 					     .parts_first = 400,
 					     .parts_again = 5,
 					     .unknown_table = 61,
-					     .wrong_address = 72 };
+					     .wrong_address = 72,
+					     .overtaken = 83 };
 
 	(void)state;
 	for (uint32_t i = 0; i < WIRE_FAULT_COUNT; i++)
@@ -80,7 +81,7 @@ static void log__of_tables_each_reason_has_its_name_and_number(void **state)
 		"shard 1, tables: 1000 packets in, 2000 pairs added, 30 epochs, 405 parts of "
 		"flushes, 5 of them again; dropped: too short 1, version 2, type 3, lanes 4, "
 		"length 5, flags 6, not for a switch 7, generation 8, map 9, worker 10, shape 11, "
-		"stale 12, no such table 61, address 72");
+		"stale 12, no such table 61, address 72, hello that was overtaken 83");
 }
 
 static void log__of_tables_without_a_packet_there_is_no_line(void **state)
