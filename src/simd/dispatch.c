@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simd/simd.h"
 
-#include <stdatomic.h>
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
@@ -71,13 +70,5 @@ const struct quant_ops *const *simd_all(size_t *count)
 
 const struct quant_ops *simd_best(void)
 {
-	static _Atomic(const struct quant_ops *) best;
-	const struct quant_ops *table = atomic_load_explicit(&best, memory_order_relaxed);
-
-	/* Whoever asks at the same time finds the same one, and it never changes. */
-	if (!table) {
-		table = simd_best_of(simd_features());
-		atomic_store_explicit(&best, table, memory_order_relaxed);
-	}
-	return table;
+	return simd_best_of(simd_features());
 }

@@ -17,7 +17,7 @@ uint32_t simd_features(void);
 /* The fastest table for a processor that has these features and no others. */
 const struct quant_ops *simd_best_of(uint32_t features);
 
-/* The fastest table that this processor can run. Chosen at the first call; from any thread. */
+/* The fastest table that this processor can run; from any thread. Asks the processor: not for each packet. */
 const struct quant_ops *simd_best(void);
 
 /* All tables that this processor can run, slowest first: [0] is quant_scalar, [*count - 1] is
