@@ -38,8 +38,8 @@ enum {
 	FLOAT_BIAS = 127,
 	FLOAT_EXPONENT_MAX = 127,
 	FLOAT_EXPONENT_MIN = -126,
+	EXPONENT_INFINITE = 255,
 	MAGNITUDE_MASK = 0x7fffffff,
-	MAGNITUDE_FINITE_MAX = 0x7f7fffff,
 
 	AHEAD_BYTES = 1024, /* of DRAM: the processor looks not as far ahead by itself */
 
@@ -110,24 +110,31 @@ LOOP_INLINE words magnitudes(const float *at)
 	return words_load(at) & MAGNITUDE_MASK;
 }
 
+/* How many of the elements are in whole blocks of so many. Behind whole pairs of vectors there is one more whole vector
+ * if count & STEP, a power of two. */
+LOOP_INLINE size_t whole_of(size_t count, size_t block)
+{
+	return count - count % block;
+}
+
 static uint32_t loop_exponent_f32(const float *src, size_t count)
 {
+	const size_t pairs = whole_of(count, 2 * STEP);
 	words even = { 0 }, odd = { 0 };
 	uint32_t largest, exponent;
-	size_t i = 0;
 
 	if (count < STEP)
 		return quant_scalar.exponent_f32(src, count);
-	for (; i + 2 * STEP <= count; i += 2 * STEP) {
+	for (size_t i = 0; i < pairs; i += 2 * STEP) {
 		even = larger(even, magnitudes(src + i));
 		odd = larger(odd, magnitudes(src + i + STEP));
 	}
-	if (i + STEP <= count)
-		even = larger(even, magnitudes(src + i));
+	if (count & STEP)
+		even = larger(even, magnitudes(src + pairs));
 	largest = largest_of(larger(larger(even, odd), magnitudes(src + count - STEP)));
-	if (largest > MAGNITUDE_FINITE_MAX)
-		return quant_scalar.exponent_f32(src, count);
 	exponent = largest >> EXPONENT_SHIFT;
+	if (exponent == EXPONENT_INFINITE)
+		return quant_scalar.exponent_f32(src, count);
 	return exponent || !largest ? exponent : 1;
 }
 
@@ -172,19 +179,18 @@ LOOP_INLINE words pack_vector(int32_t *lane, const float *src, const struct fact
 LOOP_INLINE words pack_vectors(int32_t *restrict lane, const float *restrict src, size_t count,
 			       const struct factors *up, bool is_far)
 {
+	const size_t pairs = whole_of(count, 2 * STEP), last = count - STEP;
 	words even = { 0 }, odd = { 0 };
-	size_t i = 0;
 
-	for (; i + 2 * STEP <= count; i += 2 * STEP) {
+	for (size_t i = 0; i < pairs; i += 2 * STEP) {
 		for (size_t line = 0; line < 2 * VECTOR_BYTES; line += 64)
 			__builtin_prefetch((const char *)(src + i) + AHEAD_BYTES + line);
 		even = larger(even, pack_vector(lane + i, src + i, up, is_far));
 		odd = larger(odd, pack_vector(lane + i + STEP, src + i + STEP, up, is_far));
 	}
-	if (i + STEP <= count)
-		even = larger(even, pack_vector(lane + i, src + i, up, is_far));
-	i = count - STEP;
-	return larger(larger(even, odd), pack_vector(lane + i, src + i, up, is_far));
+	if (count & STEP)
+		even = larger(even, pack_vector(lane + pairs, src + pairs, up, is_far));
+	return larger(larger(even, odd), pack_vector(lane + last, src + last, up, is_far));
 }
 
 static uint8_t loop_pack_f32(int32_t *restrict lane, const float *restrict src, size_t count,
@@ -213,14 +219,14 @@ static void unpack_by_power_of_two(float *restrict dst, const int32_t *restrict 
 				   int32_t exponent)
 {
 	const floats down = (floats){ 0 } + power_of_two(exponent);
-	size_t i = 0;
+	const size_t pairs = whole_of(count, 2 * STEP);
 
-	for (; i + 2 * STEP <= count; i += 2 * STEP) {
+	for (size_t i = 0; i < pairs; i += 2 * STEP) {
 		unpack_vector(dst + i, lane + i, down);
 		unpack_vector(dst + i + STEP, lane + i + STEP, down);
 	}
-	if (i + STEP <= count)
-		unpack_vector(dst + i, lane + i, down);
+	if (count & STEP)
+		unpack_vector(dst + pairs, lane + pairs, down);
 	unpack_vector(dst + count - STEP, lane + count - STEP, down);
 }
 
@@ -266,11 +272,10 @@ static uint8_t loop_pack_i32(int32_t *restrict lane, const int32_t *restrict src
 {
 	const words up = (words){ 0 } + bound;
 	words largest = { 0 };
-	size_t i = 0;
 
 	if (count < STEP)
 		return quant_scalar.pack_i32(lane, src, count, bound);
-	for (; i + STEP <= count; i += STEP) {
+	for (size_t i = 0; i < whole_of(count, STEP); i += STEP) {
 		words x = words_load(src + i);
 		largest = larger(largest, words_sum(x, up));
 		words_store(lane + i, x);
@@ -292,7 +297,7 @@ static void loop_unpack_i32(int32_t *restrict dst, const int32_t *restrict lane,
 		quant_scalar.unpack_i32(dst, lane, count, workers, is_avg);
 		return;
 	}
-	for (size_t i = 0; i + HALF_STEP <= count; i += HALF_STEP)
+	for (size_t i = 0; i < whole_of(count, HALF_STEP); i += HALF_STEP)
 		doubles_truncate(dst + i, doubles_load(lane + i) * inverse);
 	dst += count - HALF_STEP;
 	doubles_truncate(dst, doubles_load(lane + count - HALF_STEP) * inverse);

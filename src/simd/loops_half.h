@@ -57,7 +57,7 @@ static uint32_t loop_exponent_half(const uint16_t *src, size_t count, enum quant
 
 	if (count < GROUP)
 		return quant_scalar.exponent_half(src, count, type);
-	for (size_t i = 0; i + GROUP <= count; i += GROUP)
+	for (size_t i = 0; i < whole_of(count, GROUP); i += GROUP)
 		largest = halves_larger(largest, words_load(src + i) & HALF_MAGNITUDES);
 	largest = halves_larger(largest, words_load(src + count - GROUP) & HALF_MAGNITUDES);
 	one = (uint16_t)halves_largest(largest);
@@ -139,7 +139,7 @@ LOOP_INLINE uint32_t pack_groups(int32_t *restrict lane, const void *restrict sr
 {
 	words largest = { 0 };
 
-	for (size_t i = 0; i + GROUP <= count; i += GROUP)
+	for (size_t i = 0; i < whole_of(count, GROUP); i += GROUP)
 		largest = larger(largest, pack_group(lane, src, i, up, way));
 	return largest_of(larger(largest, pack_group(lane, src, count - GROUP, up, way)));
 }
@@ -231,7 +231,7 @@ LOOP_INLINE void unpack_group(void *dst, const int32_t *lane, size_t i, const st
 LOOP_INLINE void unpack_groups(void *restrict dst, const int32_t *restrict lane, size_t count,
 			       const struct downs *downs, struct half_way way)
 {
-	for (size_t i = 0; i + GROUP <= count; i += GROUP)
+	for (size_t i = 0; i < whole_of(count, GROUP); i += GROUP)
 		unpack_group(dst, lane, i, downs, way);
 	unpack_group(dst, lane, count - GROUP, downs, way);
 }
