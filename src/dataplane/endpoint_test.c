@@ -459,14 +459,17 @@ static void endpoint__gives_the_same_bits_whatever_the_thread_has_set(void **sta
 {
 	enum { COUNT = 64, FLUSH = 0x8040, FZ = 1 << 24 };
 	uint32_t plain[2 * COUNT], other[2 * COUNT];
-	uint64_t before = float_state_read();
+	uint64_t before = float_state_read(), after;
+	uint64_t set = FLOAT_STATE_DEFAULT | (FLOAT_STATE_DEFAULT ? FLUSH : FZ);
 
 	(void)state;
 	sums_of_floats(plain, COUNT);
 	assert_int_equal(plain[0], 1);
-	float_state_write(before | (FLOAT_STATE_DEFAULT ? FLUSH : FZ));
+	float_state_write(set);
 	sums_of_floats(other, COUNT);
+	after = float_state_read();
 	float_state_write(before);
+	assert_int_equal(after & ~(uint64_t)FLOAT_STATE_FLAGS, set);
 	assert_memory_equal(plain, other, sizeof(plain));
 
 	assert_int_equal(fesetround(FE_UPWARD), 0);
