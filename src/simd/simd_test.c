@@ -188,8 +188,11 @@ static void simd__exponent_looks_at_every_element(void **state)
 				uint32_t exponent = 1 + random_below(EXPONENT_MAX);
 				src[i] = float_of(exponent << 23 | random_below(2) << 31);
 				assert_int_equal(tables[t]->exponent_f32(src, count), exponent);
+				src[i] = float_of(1); /* the smallest */
+				assert_int_equal(tables[t]->exponent_f32(src, count), 1);
 				src[i] = 0;
 			}
+			assert_int_equal(tables[t]->exponent_f32(src, count), 0);
 		}
 	}
 }
@@ -491,6 +494,44 @@ static void simd__exact_sums_are_the_scalar_ones(void **state)
 			check_exact(tables[t], end, QUANT_EXACT_BITS_MIN + i % 9, i % (EXACTS + 1));
 }
 
+/* Of one element: three digits from `first` on, and rarely one more, which takes more than the vectors do. */
+static void random_digits(int32_t *at, const uint32_t *row, uint32_t digits, uint32_t first)
+{
+	for (uint32_t i = 0; i < digits; i++)
+		at[row[i]] = i - first < QUANT_EXACT_TOP ? (int32_t)random_lane_bits() : 0;
+	if (!random_below(2 * EXACTS))
+		at[row[random_below(digits)]] = 1;
+}
+
+/* In most packets, most elements have the same three. */
+static void simd__exact_sums_of_any_digits_are_the_scalar_ones(void **state)
+{
+	size_t table_count;
+	const struct quant_ops *const *tables = simd_all(&table_count);
+	int32_t *end = end_of_memory();
+	float dst[EXACTS], same[EXACTS];
+	(void)state;
+
+	for (uint32_t i = 0; i < 20000; i++) {
+		uint32_t bits = QUANT_EXACT_BITS_MIN + i % 9, count = i % (EXACTS + 1);
+		uint32_t digits = (277 + bits - 1) / bits, row[QUANT_EXACT_DIGITS_MAX];
+		uint32_t firsts = digits + 1 - QUANT_EXACT_TOP, usual = random_below(firsts);
+		int32_t *at = end - (size_t)count * digits;
+		size_t whole;
+
+		quant_exact_rows(row, count, digits, bits, QUANT_DENORMALS);
+		for (uint32_t j = 0; j < count; j++)
+			random_digits(at + j, row, digits,
+				      random_below(20) ? usual : random_below(firsts));
+		whole = quant_scalar.unpack_exact(dst, at, 0, count, digits, bits);
+		for (size_t t = 1; t < table_count; t++) {
+			assert_int_equal(tables[t]->unpack_exact(same, at, 0, count, digits, bits),
+					 whole);
+			assert_memory_equal(dst, same, whole * sizeof(*dst));
+		}
+	}
+}
+
 static void simd__all_begins_with_scalar_and_ends_with_best(void **state)
 {
 	size_t count = 0;
@@ -517,6 +558,7 @@ static void simd__each_table_needs_all_of_its_features(void **state)
 	assert_ptr_equal(simd_best_of(SIMD_AVX512 | SIMD_AVX2), &quant_scalar);
 	assert_ptr_equal(simd_best_of(SIMD_AVX512 | SIMD_F16C), &quant_scalar);
 	assert_string_equal(simd_best_of(SIMD_AVX512 | SIMD_AVX2 | SIMD_F16C)->name, "avx512");
+	assert_string_equal(simd_best_of(~0u)->name, "avx512"); /* and what nobody knows yet */
 }
 
 static void simd__features_are_those_that_the_kernel_lists(void **state)
@@ -564,6 +606,7 @@ int main(int argc, char **argv)
 		RANDOM(simd__unpack_of_int32_is_the_scalar_one),
 		RANDOM(simd__digits_of_64_bits_are_the_scalar_ones),
 		RANDOM(simd__exact_sums_are_the_scalar_ones),
+		RANDOM(simd__exact_sums_of_any_digits_are_the_scalar_ones),
 	};
 	return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
 }
