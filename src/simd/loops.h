@@ -65,6 +65,17 @@ LOOP_INLINE doubles doubles_load(const int32_t *lane);
 LOOP_INLINE floats doubles_near(doubles first, doubles second);
 LOOP_INLINE void doubles_truncate(int32_t *dst, doubles x);
 
+/* x in all lanes. */
+LOOP_INLINE floats floats_of(float x)
+{
+	return (floats){ 0 } + x;
+}
+
+LOOP_INLINE doubles doubles_of(double x)
+{
+	return (doubles){ 0 } + x;
+}
+
 LOOP_INLINE words words_load(const void *at)
 {
 	words x;
@@ -157,8 +168,8 @@ LOOP_INLINE struct factors factors_of(int32_t shift)
 {
 	int32_t first = shift > FLOAT_EXPONENT_MAX ? 64 : 0;
 
-	return (struct factors){ .first = (floats){ 0 } + power_of_two(first),
-				 .second = (floats){ 0 } + power_of_two(shift - first),
+	return (struct factors){ .first = floats_of(power_of_two(first)),
+				 .second = floats_of(power_of_two(shift - first)),
 				 .is_far = first };
 }
 
@@ -218,7 +229,7 @@ LOOP_INLINE void unpack_vector(float *dst, const int32_t *lane, floats down)
 static void unpack_by_power_of_two(float *restrict dst, const int32_t *restrict lane, size_t count,
 				   int32_t exponent)
 {
-	const floats down = (floats){ 0 } + power_of_two(exponent);
+	const floats down = floats_of(power_of_two(exponent));
 	const size_t pairs = whole_of(count, 2 * STEP);
 
 	for (size_t i = 0; i < pairs; i += 2 * STEP) {
@@ -240,7 +251,7 @@ LOOP_INLINE doubles averages(const int32_t *lane, doubles down)
 static void unpack_by_double(float *restrict dst, const int32_t *restrict lane, size_t count,
 			     double factor)
 {
-	const doubles down = (doubles){ 0 } + factor;
+	const doubles down = doubles_of(factor);
 
 	for (size_t i = 0;; i = i + 2 * STEP <= count ? i + STEP : count - STEP) {
 		floats near = doubles_near(averages(lane + i, down),
@@ -291,7 +302,7 @@ static uint8_t loop_pack_i32(int32_t *restrict lane, const int32_t *restrict src
 static void loop_unpack_i32(int32_t *restrict dst, const int32_t *restrict lane, size_t count,
 			    uint32_t workers, bool is_avg)
 {
-	const doubles inverse = (doubles){ 0 } + 1.0 / workers * (1 + 0x1p-40);
+	const doubles inverse = doubles_of(1.0 / workers * (1 + 0x1p-40));
 
 	if (!is_avg || count < STEP) {
 		quant_scalar.unpack_i32(dst, lane, count, workers, is_avg);

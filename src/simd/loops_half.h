@@ -265,13 +265,13 @@ static void loop_unpack_half(void *dst, const int32_t *lane, size_t count,
 		quant_scalar.unpack_half(dst, lane, count, scale, is_avg, type);
 		return;
 	}
-	downs.factors.first = (floats){ 0 } + power_of_two(FLOAT_EXPONENT_MIN);
-	downs.factors.second = (floats){ 0 } + power_of_two(exponent + (is_tiny ? 126 : 0));
-	downs.workers = (floats){ 0 } + (float)divisor;
-	downs.down = (doubles){ 0 } + scale->down;
-	downs.by = (doubles){ 0 } + divisor;
+	downs.factors.first = floats_of(power_of_two(FLOAT_EXPONENT_MIN));
+	downs.factors.second = floats_of(power_of_two(exponent + (is_tiny ? 126 : 0)));
+	downs.workers = floats_of((float)divisor);
+	downs.down = doubles_of(scale->down);
+	downs.by = doubles_of(divisor);
 	if (way.is_divided)
-		downs.factors.second = (floats){ 0 } + power_of_two(-scale->shift);
+		downs.factors.second = floats_of(power_of_two(-scale->shift));
 	else
 		downs.down /= downs.by;
 	if (type == QUANT_FLOAT16)
