@@ -111,6 +111,11 @@ static uint32_t bits_of(float x)
 	return bits;
 }
 
+static bool is_power_of_two(uint32_t x)
+{
+	return (x & (x - 1)) == 0;
+}
+
 static float power_of_two(int32_t exponent)
 {
 	return float_of((uint32_t)(FLOAT_BIAS + exponent) << EXPONENT_SHIFT);
@@ -267,11 +272,10 @@ static void loop_unpack_f32(float *restrict dst, const int32_t *restrict lane, s
 {
 	const uint32_t divisor = is_avg ? scale->workers : 1;
 	const int32_t exponent = -scale->shift - __builtin_ctz(divisor);
-	const bool is_power_of_two = (divisor & (divisor - 1)) == 0;
 
 	if (count < STEP)
 		quant_scalar.unpack_f32(dst, lane, count, scale, is_avg);
-	else if (is_power_of_two && exponent >= FLOAT_EXPONENT_MIN)
+	else if (is_power_of_two(divisor) && exponent >= FLOAT_EXPONENT_MIN)
 		unpack_by_power_of_two(dst, lane, count, exponent);
 	else
 		unpack_by_double(dst, lane, count, scale->down / divisor);

@@ -44,11 +44,6 @@ struct group {
 	floats first, second;
 };
 
-static bool is_power_of_two(uint32_t x)
-{
-	return (x & (x - 1)) == 0;
-}
-
 static uint32_t loop_exponent_half(const uint16_t *src, size_t count, enum quant_half type)
 {
 	const uint32_t infinity = type == QUANT_FLOAT16 ? FLOAT16_INFINITY : BFLOAT16_INFINITY;
