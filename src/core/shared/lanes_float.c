@@ -414,16 +414,19 @@ static uint64_t exact_unpack(const struct lanes *lanes, void *destination, const
 {
 	uint32_t row[WIDE_LANES_MAX], digits = lanes->wide.lanes;
 	int32_t digit[WIDE_LANES_MAX];
+	bool has_rows = false;
 
 	(void)exponent;
 	(void)is_raw;
-	rows_of(lanes, row, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (is_quick(lanes))
 			i = (uint32_t)lanes->quant->unpack_exact(destination, lane, i, count,
 								 digits, lanes->wide.bits);
 		if (i == count)
 			break;
+		if (!has_rows)
+			rows_of(lanes, row, count);
+		has_rows = true;
 		for (uint32_t d = 0; d < digits; d++)
 			digit[d] = lane[row[d] + i];
 		bits_set(lanes, destination, i, wide_join(lanes, digit, -ieee_shift(lanes->form)));
