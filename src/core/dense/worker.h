@@ -124,11 +124,12 @@ enum worker_ahead {
  *           elements that this worker does not have (R-WK-13). Once sent, these bytes never change, but for
  *           WIRE_RESENT. header.lanes is `lanes`, or 0: then the lanes stay in the buffer (R-WK-15). What
  *           worker_trim says goes out.
- *   store   the RESULT's lanes, and zeros up to `stored_lanes` (R-WK-16), belong to `stored`: `stored_round` DATA writes the destination (scaled by
- *           `stored_scale`; raw, neither divided nor saturated, if `is_amended_later`), DETAIL amends it.
- *           build comes first: the source may be the destination. If `is_bare` the RESULT has no lanes: those
- *           of a TAKE round are in the slot's buffer; else nobody wants them. If `is_joined` the slot's buffer
- *           has lanes, from before build, that are to be combined with them by `joined_by`.
+ *   store   the RESULT's lanes, and zeros up to `stored_lanes` (R-WK-16), belong to `stored`: `stored_round` DATA
+ *           writes the destination (scaled by `stored_scale`; raw, neither divided nor saturated, if
+ *           `is_amended_later`), DETAIL amends it. build comes first: the source may be the destination. If
+ *           `is_bare` the RESULT has no lanes: those of a TAKE round are in the slot's buffer; else nobody wants
+ *           them. If `is_joined` the slot's buffer has lanes, from before build, that are to be combined with them
+ *           by `joined_by`.
  *   resend  the slot's bytes again, with WIRE_RESENT set.
  *   probe   send `header`.
  */
