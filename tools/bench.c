@@ -149,15 +149,15 @@ static void batch_add(struct bench *bench, uint64_t count, int dtype)
 		(count * data_bytes(dtype) + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
 }
 
-static int op_start(struct bench *bench, struct op *op, struct tally_work **work)
+static int op_start(struct bench *bench, struct op *op, struct tally_work **works)
 {
 	enum bench_kind kind = bench->options.kind;
 	const char *send = bench->send + op->offset;
 	char *recv = bench->recv + op->offset;
 
 	op->begin_ns = clock_ns();
-	if (work)
-		return collective_start(kind, &op->data, send, recv, bench->comm, work);
+	if (works)
+		return collective_start(kind, &op->data, send, recv, bench->comm, works);
 	return collective_run(kind, &op->data, send, recv, bench->comm);
 }
 
@@ -176,18 +176,18 @@ static int batch_blocking(struct bench *bench)
 /* Keeps `inflight` on their way; whatever fails, none is left behind. */
 static int batch_inflight(struct bench *bench)
 {
-	struct tally_work *works[BATCH_MAX] = { NULL };
+	struct tally_work *works[BATCH_MAX][COLLECTIVE_WORKS] = { { NULL } };
 	uint32_t inflight = (uint32_t)bench->options.inflight;
 	uint32_t started = 0;
 	int result = TALLY_OK;
 
 	for (uint32_t i = 0; i < bench->ops_count; i++) {
 		while (!result && started < bench->ops_count && started < i + inflight) {
-			result = op_start(bench, &bench->ops[started], &works[started]);
-			started += !result;
+			result = op_start(bench, &bench->ops[started], works[started]);
+			started++;
 		}
 		if (i < started) {
-			int end = tally_wait(&works[i], -1);
+			int end = tally_waitall(COLLECTIVE_WORKS, works[i], -1);
 
 			result = result ? result : end;
 			bench->ops[i].tat_ns = clock_ns() - bench->ops[i].begin_ns;

@@ -97,12 +97,13 @@ void report_progress_end(struct bench_report *report);
 
 const char *bench_dtype_name(int dtype);
 
-/* bench_collective.c: the operation, waited for or not; and whether what came is right, which all ranks ask alike. False:
- * no memory, or its own operation failed. */
+/* bench_collective.c: the operation, waited for or not (works: those that are not NULL are to be waited for, whatever the
+ * result); and whether what came is right, which all ranks ask alike. False: no memory, or its own operation failed. */
+enum { COLLECTIVE_WORKS = 2 };
 int collective_run(enum bench_kind kind, const struct data_op *op, const void *send, void *recv,
 		   struct tally_comm *comm);
 int collective_start(enum bench_kind kind, const struct data_op *op, const void *send, void *recv,
-		     struct tally_comm *comm, struct tally_work **work);
+		     struct tally_comm *comm, struct tally_work *works[COLLECTIVE_WORKS]);
 bool collective_verify(enum bench_kind kind, const struct data_op *op, uint32_t lanes,
 		       const void *result, struct tally_comm *comm, struct data_verdict *verdict);
 

@@ -26,10 +26,11 @@ int collective_run(enum bench_kind kind, const struct data_op *op, const void *s
 
 	if (op->scale > 0 ||
 	    kind == BENCH_SEND) { /* only the calls that do not wait have options */
-		struct tally_work *work;
-		int result = collective_start(kind, op, send, recv, comm, &work);
+		struct tally_work *works[COLLECTIVE_WORKS];
+		int result = collective_start(kind, op, send, recv, comm, works);
+		int end = tally_waitall(COLLECTIVE_WORKS, works, -1);
 
-		return result ? result : tally_wait(&work, -1);
+		return result ? result : end;
 	}
 	switch (kind) {
 	case BENCH_REDUCE:
@@ -53,23 +54,19 @@ int collective_run(enum bench_kind kind, const struct data_op *op, const void *s
 	return tally_allreduce(send, recv, part, op->dtype, sum, comm);
 }
 
-/* The work is the receive: that a send is complete, its receiver knows. */
 static int send_start(const struct data_op *op, const void *send, void *recv,
-		      struct tally_comm *comm, struct tally_work **work)
+		      struct tally_comm *comm, struct tally_work **works)
 {
 	uint32_t rank = tally_comm_rank(comm), next = (rank + 1) % op->ranks;
-	struct tally_work *sent;
-	int result = tally_isend(send, op->count, op->dtype, next, comm, NULL, &sent);
+	int result = tally_isend(send, op->count, op->dtype, next, comm, NULL, works);
 
-	if (result)
-		return result;
-	tally_work_free(&sent);
-	return tally_irecv(recv, op->count, op->dtype, (rank + op->ranks - 1) % op->ranks, comm,
-			   NULL, work);
+	return result ? result
+		      : tally_irecv(recv, op->count, op->dtype, (rank + op->ranks - 1) % op->ranks,
+				    comm, NULL, &works[1]);
 }
 
 int collective_start(enum bench_kind kind, const struct data_op *op, const void *send, void *recv,
-		     struct tally_comm *comm, struct tally_work **work)
+		     struct tally_comm *comm, struct tally_work *works[COLLECTIVE_WORKS])
 {
 	int sum = op->is_avg ? TALLY_AVG : TALLY_SUM;
 	size_t part = part_of(kind, op);
@@ -77,27 +74,28 @@ int collective_start(enum bench_kind kind, const struct data_op *op, const void 
 	const struct tally_op_options *asked = op->scale != 0 ? &options : NULL;
 
 	options.scale = op->scale;
+	memset(works, 0, COLLECTIVE_WORKS * sizeof(works[0]));
 	switch (kind) {
 	case BENCH_REDUCE:
-		return tally_ireduce(send, recv, part, op->dtype, sum, 0, comm, asked, work);
+		return tally_ireduce(send, recv, part, op->dtype, sum, 0, comm, asked, works);
 	case BENCH_BROADCAST:
-		return tally_ibroadcast(send, recv, part, op->dtype, 0, comm, NULL, work);
+		return tally_ibroadcast(send, recv, part, op->dtype, 0, comm, NULL, works);
 	case BENCH_ALLGATHER:
-		return tally_iallgather(send, recv, part, op->dtype, comm, NULL, work);
+		return tally_iallgather(send, recv, part, op->dtype, comm, NULL, works);
 	case BENCH_REDUCE_SCATTER:
-		return tally_ireduce_scatter(send, recv, part, op->dtype, sum, comm, asked, work);
+		return tally_ireduce_scatter(send, recv, part, op->dtype, sum, comm, asked, works);
 	case BENCH_GATHER:
-		return tally_igather(send, recv, part, op->dtype, 0, comm, NULL, work);
+		return tally_igather(send, recv, part, op->dtype, 0, comm, NULL, works);
 	case BENCH_SCATTER:
-		return tally_iscatter(send, recv, part, op->dtype, 0, comm, NULL, work);
+		return tally_iscatter(send, recv, part, op->dtype, 0, comm, NULL, works);
 	case BENCH_ALLTOALL:
-		return tally_ialltoall(send, recv, part, op->dtype, comm, NULL, work);
+		return tally_ialltoall(send, recv, part, op->dtype, comm, NULL, works);
 	case BENCH_SEND:
-		return send_start(op, send, recv, comm, work);
+		return send_start(op, send, recv, comm, works);
 	case BENCH_ALLREDUCE:
 		break;
 	}
-	return tally_iallreduce(send, recv, part, op->dtype, sum, comm, asked, work);
+	return tally_iallreduce(send, recv, part, op->dtype, sum, comm, asked, works);
 }
 
 /* ---- verification ---- */
