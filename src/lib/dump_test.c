@@ -253,7 +253,8 @@ static void reduce_and_dump(const void *in, void *inout, size_t count, int dtype
 	(void)dtype;
 	for (bool is_there = !comm; !is_there;) {
 		comm_lock(comm);
-		progress_drive(comm);
+		if (!comm->is_waiting) /* or another thread is at the link */
+			progress_drive(comm);
 		is_there = comm->calling.first || comm->folded > folded_before;
 		comm_unlock(comm);
 	}
