@@ -25,6 +25,7 @@ struct lie {
 	enum lie_end end;
 	const char *word;
 	bool is_latency; /* the job is in latency mode */
+	bool is_few;     /* elements, so that sums of floats are exact */
 	bool is_deaf; /* an honest rank misses one result for a while, as on a network that loses it */
 	bool is_named;       /* the text has "rank 2 on" this host, too */
 	int32_t vote;        /* what the lie adds to int32 sums */

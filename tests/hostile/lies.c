@@ -30,6 +30,29 @@ static void fewer_lanes(struct wire *packet, int32_t *lane, uint32_t nth)
 	liar_send(packet, lane);
 }
 
+/* Of a few floats: a round in which what a packet lacks is 0, so the aggregator cannot know who has too many. */
+static bool is_short(const struct wire *packet)
+{
+	return is_data(packet) && wire_op_of(packet->flags) == WIRE_ADD_SHORT;
+}
+
+static void zeros_of_a_short_round(struct wire *packet, int32_t *lane, uint32_t nth)
+{
+	(void)nth;
+	if (is_short(packet))
+		packet->lanes += 4;
+	liar_send(packet, lane);
+}
+
+/* More than the elements have. */
+static void short_round_too_long(struct wire *packet, int32_t *lane, uint32_t nth)
+{
+	(void)nth;
+	if (is_short(packet))
+		packet->lanes = LIAR_LANES;
+	liar_send(packet, lane);
+}
+
 static void odd_lanes(struct wire *packet, int32_t *lane, uint32_t nth)
 {
 	if (is_data(packet) && nth > 2)
@@ -498,6 +521,10 @@ static void a_frame_of_a_gigabyte(const struct control_message *message)
 const struct lie lies[] = {
 	{ .name = "more_lanes", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = more_lanes },
 	{ .name = "fewer_lanes", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = fewer_lanes },
+	{ .name = "zeros_of_a_short_round", .end = LIE_HARMLESS, .is_few = true,
+	  .packet = zeros_of_a_short_round },
+	{ .name = "short_round_too_long", .end = LIE_NAMED, .is_few = true,
+	  .word = "answered a round that was not asked", .packet = short_round_too_long },
 	{ .name = "odd_lanes", .end = LIE_STALL, .is_named = true,
 	  .word = "(a number of lanes that there is not)", .counter = " lanes", .packet = odd_lanes },
 	{ .name = "too_many_lanes", .end = LIE_STALL, .is_named = true,

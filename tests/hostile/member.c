@@ -24,6 +24,7 @@ enum {
 	LIAR = 2,
 	OPS = 12,
 	COUNT_MAX = 600,
+	COUNT_FEW = 5, /* floats: 10 lanes each */
 	LATENCY_SLOTS = 8,
 	PATIENCE_MS = 12000, /* three times tallyd's heartbeat time: nobody hangs for longer */
 	HANG_S = 25,
@@ -54,7 +55,9 @@ static int32_t value(uint32_t rank, uint32_t op, uint32_t i)
 
 static uint32_t count_of(const struct lie *lie, uint32_t op)
 {
-	return 1 + (op * 211 + 61) % (lie->is_latency ? LIAR_LANES : COUNT_MAX);
+	uint32_t most = lie->is_few ? COUNT_FEW : lie->is_latency ? LIAR_LANES : COUNT_MAX;
+
+	return 1 + (op * 211 + 61) % most;
 }
 
 static bool is_float32(const struct lie *lie, uint32_t op)
