@@ -55,6 +55,7 @@ struct test_link {
 	uint32_t frames; /* sent */
 	struct queue inbox;
 	struct packet lent[64];
+	struct link_frame left; /* the first that an offer did not take */
 };
 
 struct net {
@@ -178,10 +179,16 @@ static const struct link_ops test_ops = {
 static int narrow_offer(struct link *link, const struct link_frame *frames, uint32_t count,
 			uint32_t *taken)
 {
-	struct net *net = ((struct test_link *)(void *)link)->net;
+	struct test_link *at = (struct test_link *)(void *)link;
+	struct net *net = at->net;
 	uint32_t room = rng_below(&net->rng, 4) ? 0 : rng_below(&net->rng, 3);
 
+	if (at->left.count) {
+		assert_ptr_equal(frames[0].data, at->left.data);
+		assert_int_equal(frames[0].bytes, at->left.bytes);
+	}
 	*taken = count < room ? count : room;
+	at->left = *taken < count ? frames[*taken] : (struct link_frame){ 0 };
 	return test_send(link, frames, *taken);
 }
 

@@ -428,7 +428,8 @@ static bool send_starts(struct endpoint *endpoint)
 		if (!count)
 			break;
 		any = true;
-		endpoint_flush(endpoint);
+		if (!endpoint_flush(endpoint))
+			break; /* what the link has not taken stays as it is */
 		if (is_wanted(endpoint))
 			break;
 	}
