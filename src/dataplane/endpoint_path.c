@@ -89,7 +89,7 @@ static void watch_path(struct endpoint *endpoint, uint32_t shard)
 	struct shard_state *state = &endpoint->shards[shard];
 	uint64_t now_ns = endpoint->now_ns;
 
-	if (!pace->flight.count && !pace->ring.count) {
+	if (pace_is_idle(pace)) {
 		endpoint_path_moved(endpoint, shard);
 		return;
 	}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_pace.py - what is sent again, and when: R-PACE-1 to R-PACE-8, and R-LAT-18. Where a firing may come earlier at
+"""replay_pace.py - what is sent again, and when: R-PACE-1 to R-PACE-8, R-PACE-11 and R-LAT-18. Where a firing may come earlier at
 random, this follows what was recorded."""
 import bisect
 import functools
@@ -25,9 +25,12 @@ class Shard:
         self.number = number  # of the last PROBE
         self.windows = windows
         self.slots = [Slot() for _ in range(slots)]
-        self.flight, self.held = {}, {}  # in the order in which they came there
+        self.flight, self.waiting, self.held = {}, {}, {}  # in the order in which they came there
         self.windowed = set()
         self.plain = []  # orders of what went out once and has its result
+
+    def lists(self):
+        return self.flight, self.waiting, self.held
 
     def bare(self):
         """R-PACE-2 without back-off."""
@@ -37,6 +40,10 @@ class Shard:
 
     def rto(self):
         return min(self.bare() << self.doublings, max(self.bare(), 250 * MS))
+
+    def time_out(self, waits):
+        """R-PACE-3, R-PACE-11."""
+        return min(4 * self.rto(), max(self.rto(), 250 * MS)) if waits is self.waiting else self.rto()
 
     def sample(self, rtt):
         if self.srtt:
@@ -77,8 +84,8 @@ class Pace:
         return min(max(4 * shard.bare() for shard in self.shards if shard.held), 250 * MS)
 
     def hold(self, shard, index, now):
-        shard.flight.pop(index, None)
-        shard.held.pop(index, None)
+        for waits in shard.lists():
+            waits.pop(index, None)
         shard.held[index] = True
         if self.ring_ns == NEVER:
             self.interval = self.first_interval()
@@ -86,7 +93,7 @@ class Pace:
 
     def sent(self, now, at, index, is_copy=False):
         shard, slot = self.shards[at], self.shards[at].slots[index]
-        if not shard.flight and not shard.held:
+        if not any(shard.lists()):
             shard.heard = now
         if is_copy:
             slot.copies += 1
@@ -94,11 +101,16 @@ class Pace:
             slot.copies = slot.number = 0
         shard.attempt(slot, now)
         shard.windowed.add(index)
-        shard.held.pop(index, None)
-        shard.flight.pop(index, None)
+        for waits in shard.lists():
+            waits.pop(index, None)
         shard.flight[index] = True
         if slot.copies >= SENT_OFTEN:
             self.hold(shard, index, now)
+
+    def waits(self, now, at, index):
+        """R-PACE-11: what was sent has no lanes, and others' are awaited."""
+        del self.shards[at].flight[index]
+        self.shards[at].waiting[index] = True
 
     def result(self, now, at, index, is_last):
         shard, slot = self.shards[at], self.shards[at].slots[index]
@@ -109,8 +121,8 @@ class Pace:
             else:
                 shard.shorten(now - slot.attempt_ns)
             bisect.insort(shard.plain, slot.order)
-        shard.flight.pop(index, None)
-        shard.held.pop(index, None)
+        for waits in shard.lists():
+            waits.pop(index, None)
         shard.windowed.discard(index)
         if not any(shard.held for shard in self.shards):
             self.ring_ns = NEVER
@@ -149,7 +161,7 @@ class Pace:
 
     def probe(self, at, index, now, probes):
         shard, slot = self.shards[at], self.shards[at].slots[index]
-        waits = shard.held if index in shard.held else shard.flight
+        waits = next(waits for waits in shard.lists() if index in waits)
         if waits is shard.held or not self.is_silent(shard, slot):
             shard.windowed.discard(index)
         shard.attempt(slot, now)
@@ -162,17 +174,18 @@ class Pace:
         if not shard.quiet_left:
             if shard.quiet and now < shard.quiet + rto:
                 return False
-            shard.quiet, shard.quiet_left = now, max(8, -(-len(shard.flight) // 16))
+            shard.quiet, shard.quiet_left = now, max(8, -(-(len(shard.flight) + len(shard.waiting)) // 16))
         shard.quiet_left -= 1
         return True
 
-    def poll_flight(self, at, now, probes, most):
+    def poll_flight(self, at, waits, now, probes, most):
         shard, rto = self.shards[at], self.shards[at].rto()
-        while len(probes) < most and shard.flight:
-            index = next(iter(shard.flight))
+        limit = shard.time_out(waits)
+        while len(probes) < most and waits:
+            index = next(iter(waits))
             slot = shard.slots[index]
             if not shard.is_gap(slot, now):
-                if now < slot.attempt_ns + rto:
+                if now < slot.attempt_ns + limit:
                     shard.quiet_left = 0
                     return
                 if self.is_silent(shard, slot) and not self.has_share(shard, now, rto):
@@ -232,7 +245,8 @@ class Pace:
         self.ring(now, ring_ns)
         for turn in range(count):
             at = (self.firings + turn) % count
-            self.poll_flight(at, now, probes, most)
+            self.poll_flight(at, self.shards[at].flight, now, probes, most)
+            self.poll_flight(at, self.shards[at].waiting, now, probes, most)
             self.poll_held(at, now, probes, most)
         expect("R-PACE-1, R-PACE-3, R-PACE-7: shard, slot and number of PROBEs",
                list(zip(*[iter(found)] * 3)), probes)
@@ -243,7 +257,8 @@ class Pace:
 
     def hello(self, now, at, found):
         shard = self.shards[at]
-        is_due = bool((shard.flight or shard.held) and now >= shard.heard + 3 * shard.bare() and
+        silence = (3 if shard.flight or shard.held else 12) * shard.bare()
+        is_due = bool(any(shard.lists()) and now >= shard.heard + silence and
                       now >= shard.hello + 250 * MS)
         if is_due:
             shard.hello = now
@@ -253,13 +268,14 @@ class Pace:
 
     def shard_next(self, shard):
         due = [NEVER]
-        for index in shard.flight:
-            slot, rto = shard.slots[index], shard.rto()
-            due.append(slot.attempt_ns + rto)
-            if self.is_silent(shard, slot) and shard.quiet and not shard.quiet_left:
-                due[1] = max(due[1], shard.quiet + rto)
-            break
-        for waits in (shard.flight, shard.held):
+        for waits in (shard.flight, shard.waiting):
+            for index in waits:
+                slot, rto = shard.slots[index], shard.rto()
+                due.append(slot.attempt_ns + shard.time_out(waits))
+                if self.is_silent(shard, slot) and shard.quiet and not shard.quiet_left:
+                    due[-1] = max(due[-1], shard.quiet + rto)
+                break
+        for waits in shard.lists():
             for index in waits:
                 slot = shard.slots[index]
                 if shard.is_overtaken(slot):
@@ -301,5 +317,5 @@ def event(name, *arguments):
     getattr(Walk.pace, name)(*arguments)
 
 
-EVENTS = ("sent", "result", "asked", "sample", "window", "heard", "poll", "hello", "look")
+EVENTS = ("sent", "waits", "result", "asked", "sample", "window", "heard", "poll", "hello", "look")
 CALLS = {"pace": begin, **{name: functools.partial(event, name) for name in EVENTS}}

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pace.c - see pace.h. Rules R-PACE-1 to R-PACE-9 of docs/protocol.md. */
+/* pace.c - see pace.h. Rules R-PACE-1 to R-PACE-9, and R-PACE-11, of docs/protocol.md. */
 #include "core/dense/pace.h"
 
-enum { RING_RTOS = 4, HELLO_RTOS = 3 };
+enum { RING_RTOS = 4, HELLO_RTOS = 3, WAITS_RTOS = 4 };
 
 static struct pace_slot *slot_at(const struct pace *pace, uint32_t shard, uint32_t slot)
 {
 	return &pace->slot[(uint64_t)shard * pace->slots + slot];
 }
 
-/* The two lists of a shard: doubly linked through its slots. */
+/* The lists of a shard: doubly linked through its slots. */
 
 static struct pace_list_ends *ends_of(struct pace_shard *shard, enum pace_list list)
 {
-	return list == PACE_RING ? &shard->ring : &shard->flight;
+	return list == PACE_RING    ? &shard->ring
+	       : list == PACE_WAITS ? &shard->waits
+				    : &shard->flight;
 }
 
 static void list_remove(struct pace *pace, uint32_t shard, struct pace_slot *slot)
@@ -60,6 +62,7 @@ void pace_init(struct pace *pace, const struct map *map, uint32_t slots, uint32_
 	};
 	for (uint32_t i = 0; i < map->shards; i++) {
 		shards[i] = (struct pace_shard){ .flight = { PACE_END, PACE_END, 0 },
+						 .waits = { PACE_END, PACE_END, 0 },
 						 .ring = { PACE_END, PACE_END, 0 } };
 		pace_window(pace, i, MAP_EXPRESS, window);
 		pace_window(pace, i, MAP_BULK, window);
@@ -120,6 +123,20 @@ uint64_t pace_rto(const struct pace *pace, uint32_t shard)
 	return rto_least(rto_base(at) << at->backoff, rto_most(rto_base(at), RTO_BACKOFF_NS));
 }
 
+/* When what is in flight, or waits for the lanes of others, has run out (R-PACE-11). */
+static uint64_t time_out(const struct pace *pace, uint32_t shard, enum pace_list list)
+{
+	uint64_t rto = pace_rto(pace, shard);
+
+	return list == PACE_WAITS ? rto_least(WAITS_RTOS * rto, rto_most(rto, RTO_BACKOFF_NS))
+				  : rto;
+}
+
+bool pace_is_idle(const struct pace_shard *shard)
+{
+	return !shard->flight.count && !shard->waits.count && !shard->ring.count;
+}
+
 /* The ring's timer is one for the worker: the slowest shard sets its pace. */
 static uint64_t ring_interval_first(const struct pace *pace)
 {
@@ -160,7 +177,7 @@ void pace_sent(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	struct pace_shard *at = &pace->shards[shard];
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
-	if (!at->flight.count && !at->ring.count)
+	if (pace_is_idle(at))
 		at->heard_ns = now_ns; /* silence counts from the first attempt on */
 	if (!is_copy)
 		slot->attempt = slot->copies = 0;
@@ -173,6 +190,12 @@ void pace_sent(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	else
 		ring_enter(pace, shard, index, now_ns);
 	window_enter(at, slot);
+}
+
+void pace_waits(struct pace *pace, uint32_t shard, uint32_t index)
+{
+	list_remove(pace, shard, slot_at(pace, shard, index));
+	list_append(pace, shard, index, PACE_WAITS);
 }
 
 void pace_heard(struct pace *pace, uint32_t shard, uint64_t now_ns)
@@ -236,7 +259,7 @@ void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
 	sample_echo(pace, shard, slot, now_ns, echo);
-	if (slot->list != PACE_FLIGHT)
+	if (slot->list != PACE_FLIGHT && slot->list != PACE_WAITS)
 		return;
 	list_remove(pace, shard, slot);
 	window_leave(&pace->shards[shard], slot);
@@ -302,7 +325,8 @@ static bool quiet_take(struct pace_shard *at, uint64_t now_ns, uint64_t rto)
 		if (at->quiet_ns && now_ns - at->quiet_ns < rto)
 			return false;
 		at->quiet_ns = now_ns;
-		at->quiet_due = (at->flight.count + PACE_QUIET_PART - 1) / PACE_QUIET_PART;
+		at->quiet_due = (at->flight.count + at->waits.count + PACE_QUIET_PART - 1) /
+				PACE_QUIET_PART;
 		if (at->quiet_due < PACE_QUIET_MIN)
 			at->quiet_due = PACE_QUIET_MIN;
 	}
@@ -310,18 +334,19 @@ static bool quiet_take(struct pace_shard *at, uint64_t now_ns, uint64_t rto)
 	return true;
 }
 
-static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint64_t now_ns,
+/* Of what is in flight, or waits for the lanes of others. */
+static uint32_t poll_flight(struct pace *pace, uint32_t shard, enum pace_list list, uint64_t now_ns,
 			    struct pace_probe *probes, uint32_t max)
 {
 	struct pace_shard *at = &pace->shards[shard];
-	uint64_t rto = pace_rto(pace, shard);
+	uint64_t rto = pace_rto(pace, shard), limit = time_out(pace, shard, list);
 	uint32_t count = 0;
 
-	while (count < max && at->flight.count) {
-		const struct pace_slot *slot = slot_at(pace, shard, at->flight.head);
+	while (count < max && ends_of(at, list)->count) {
+		const struct pace_slot *slot = slot_at(pace, shard, ends_of(at, list)->head);
 		bool gap = is_gap(at, slot, now_ns);
 
-		if (!gap && now_ns - slot->attempt_ns < rto) {
+		if (!gap && now_ns - slot->attempt_ns < limit) {
 			at->quiet_due = 0;
 			break;
 		}
@@ -331,7 +356,7 @@ static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint64_t now_ns,
 			back_off(pace, shard, now_ns);
 		pace->stats.probes_gap += gap;
 		pace->stats.probes_rto += !gap;
-		probe_head(pace, shard, PACE_FLIGHT, now_ns, &probes[count++]);
+		probe_head(pace, shard, list, now_ns, &probes[count++]);
 	}
 	return count;
 }
@@ -430,7 +455,8 @@ uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes
 	for (uint32_t i = 0; i < pace->map.shards; i++) {
 		uint32_t shard = (pace->turn + i) % pace->map.shards;
 
-		count += poll_flight(pace, shard, now_ns, probes + count, max - count);
+		count += poll_flight(pace, shard, PACE_FLIGHT, now_ns, probes + count, max - count);
+		count += poll_flight(pace, shard, PACE_WAITS, now_ns, probes + count, max - count);
 		count += poll_ring(pace, shard, now_ns, probes + count, max - count);
 	}
 	return count;
@@ -440,11 +466,13 @@ uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes
 bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns)
 {
 	struct pace_shard *at = &pace->shards[shard];
+	uint64_t silence = HELLO_RTOS * rto_base(at);
 
-	if (!at->flight.count && !at->ring.count)
+	if (pace_is_idle(at))
 		return false;
-	if (now_ns - at->heard_ns < HELLO_RTOS * rto_base(at) ||
-	    now_ns - at->hello_ns < PACE_HELLO_MIN_NS)
+	if (!at->flight.count && !at->ring.count)
+		silence *= WAITS_RTOS; /* nothing has been asked before */
+	if (now_ns - at->heard_ns < silence || now_ns - at->hello_ns < PACE_HELLO_MIN_NS)
 		return false;
 	at->hello_ns = now_ns;
 	return true;
@@ -463,20 +491,21 @@ static uint64_t gap_due(const struct pace *pace, uint32_t shard, const struct pa
 								   : PACE_NEVER;
 }
 
-/* When the flight's head will be probed: that of a shard in doubt takes its turn, unless there is a gap. */
-static uint64_t flight_due(const struct pace *pace, uint32_t shard)
+/* When the list's head will be probed: that of a shard in doubt takes its turn, unless there is a gap. */
+static uint64_t flight_due(const struct pace *pace, uint32_t shard, enum pace_list list)
 {
-	const struct pace_shard *at = &pace->shards[shard];
+	struct pace_shard *at = &pace->shards[shard];
+	const struct pace_list_ends *ends = ends_of(at, list);
 	uint64_t rto = pace_rto(pace, shard), due;
 	const struct pace_slot *slot;
 
-	if (!at->flight.count)
+	if (!ends->count)
 		return PACE_NEVER;
-	slot = slot_at(pace, shard, at->flight.head);
-	due = slot->attempt_ns + rto;
+	slot = slot_at(pace, shard, ends->head);
+	due = slot->attempt_ns + time_out(pace, shard, list);
 	if (at->quiet_ns && !at->quiet_due && is_in_doubt(pace, at, slot))
 		due = rto_most(due, at->quiet_ns + rto);
-	return rto_least(due, gap_due(pace, shard, &at->flight));
+	return rto_least(due, gap_due(pace, shard, ends));
 }
 
 uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
@@ -486,7 +515,8 @@ uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
 	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
 		const struct pace_shard *at = &pace->shards[shard];
 
-		next = rto_least(next, flight_due(pace, shard));
+		next = rto_least(next, flight_due(pace, shard, PACE_FLIGHT));
+		next = rto_least(next, flight_due(pace, shard, PACE_WAITS));
 		next = rto_least(next, gap_due(pace, shard, &at->ring));
 	}
 	return rto_most(next, now_ns);

@@ -2,10 +2,11 @@
 /*
  * pace.h - WHEN a worker sends: round-trip estimate, RTO, gap rule, window, ring of held slots. It knows
  * slots and times, nothing of what is in them. Time comes in as nanoseconds of any monotonic clock.
- * docs/protocol.md, R-PACE-1 to R-PACE-9.
+ * docs/protocol.md, R-PACE-1 to R-PACE-9 and R-PACE-11.
  *
- * A slot that waits is in one of two lists of its shard: *flight*, in order of the last attempt (RTO and
- * gap rule), or the *ring* of those that the switch holds (gap rule and one slow timer). What runs out
+ * A slot that waits is in one of three lists of its shard: *flight*, in order of the last attempt (RTO and
+ * gap rule), *waits*, the same with a longer time-out (R-PACE-11), or the *ring* of those that the switch
+ * holds (gap rule and one slow timer). What runs out
  * sends a PROBE, never data.
  */
 #ifndef CORE_PACE_H
@@ -34,7 +35,7 @@ enum {
 	PACE_HELLO_MIN_NS = 250 * PACE_MS, /* HELLO again at most so often */
 };
 
-enum pace_list { PACE_NONE, PACE_FLIGHT, PACE_RING };
+enum pace_list { PACE_NONE, PACE_FLIGHT, PACE_WAITS, PACE_RING };
 
 struct pace_slot {
 	uint64_t attempt_ns; /* the last UPDATE or PROBE of this round */
@@ -65,7 +66,7 @@ struct pace_shard {
 	uint32_t attempts;       /* PROBEs so far: their numbers */
 	uint32_t in_flight[MAP_STREAMS]; /* of each pair, inside its window */
 	uint32_t window[MAP_STREAMS];    /* 1.., changed at any time by pace_window */
-	struct pace_list_ends flight, ring;
+	struct pace_list_ends flight, waits, ring;
 };
 
 struct pace {
@@ -96,6 +97,8 @@ bool pace_has_room(const struct pace *pace, uint32_t shard, enum map_stream stre
 
 /* An UPDATE of the slot is handed to the link: the first copy of a round, or a further one. */
 void pace_sent(struct pace *pace, uint32_t shard, uint32_t slot, uint64_t now_ns, bool is_copy);
+/* The UPDATE that has just been sent has no lanes, and its chunk has some: it waits for others' (R-PACE-11). */
+void pace_waits(struct pace *pace, uint32_t shard, uint32_t slot);
 /* A round-trip sample from elsewhere (WELCOME). */
 void pace_sample(struct pace *pace, uint32_t shard, uint64_t rtt_ns);
 /* Something has come from the shard. */
@@ -109,6 +112,8 @@ void pace_need(struct pace *pace, uint32_t shard, uint32_t slot, uint64_t now_ns
 /* The PROBEs that are due, at most max, each recorded as sent: a message's worth (R-PACE-3). Call again while it
  * returns max, for there are other shards; what else of this one had run out then has the doubled RTO. */
 uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes, uint32_t max);
+/* Does anything of the shard wait for an answer? */
+bool pace_is_idle(const struct pace_shard *shard);
 /* Is a shard silent so long that its HELLO should be said again? Recorded as said. */
 bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns);
 /* When pace_poll has something to do again if nothing comes; PACE_NEVER. */

@@ -233,6 +233,39 @@ static void pace__silent_shard_is_probed_in_parts_and_its_window_stays_full(void
 	assert_int_equal(f->probes[0].slot, BASE + 2 * PACE_QUIET_MIN);
 }
 
+/* R-PACE-11: four time-outs, all that have run out at once, and places in the window until then. */
+static void pace__what_waits_for_the_lanes_of_others_is_asked_for_later(void **state)
+{
+	struct fixture *f = fixture_new(4);
+	uint64_t due = T0 + 4 * PACE_MS;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 300 * PACE_US); /* an RTO of 1 ms */
+	for (uint32_t i = 0; i < 4; i++) {
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+		if (i < 3)
+			pace_waits(&f->pace, 0, BASE + i);
+	}
+	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
+	pace_heard(&f->pace, 0, T0 + 1);
+	assert_int_equal(pace_next(&f->pace, T0), T0 + PACE_MS);
+	assert_int_equal(poll_at(f, T0 + PACE_MS), 1);
+	assert_int_equal(f->probes[0].slot, BASE + 3);
+	pace_result(&f->pace, 0, BASE + 3, T0 + PACE_MS + 1, true);
+	pace_sample(&f->pace, 0, 300 * PACE_US);
+	assert_int_equal(pace_next(&f->pace, T0 + 2 * PACE_MS), due);
+	assert_int_equal(poll_at(f, due - 1), 0);
+	assert_int_equal(f->pace.shards[0].in_flight[MAP_BULK], 3);
+	pace_heard(&f->pace, 0, due - 1);
+	assert_int_equal(poll_at(f, due), 3);
+	assert_int_equal(f->pace.shards[0].in_flight[MAP_BULK], 0);
+	pace_held(&f->pace, 0, BASE, due + 1, 0);
+	assert_int_equal(f->pace.shards[0].waits.count, 2);
+	assert_int_equal(f->pace.shards[0].ring.count, 1);
+	pace_sent(&f->pace, 0, BASE + 1, due + 2, true); /* a resend is as any other */
+	assert_int_equal(f->pace.shards[0].flight.count, 1);
+}
+
 /* Nobody is probed twice before everybody was probed once, and no slot is always last in its burst: a
  * short queue on the way drops the end of each. */
 static void pace__ring_gives_every_held_slot_its_turn_at_every_place(void **state)
@@ -406,6 +439,7 @@ int main(void)
 		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
 		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
 		cmocka_unit_test(pace__silent_shard_is_probed_in_parts_and_its_window_stays_full),
+		cmocka_unit_test(pace__what_waits_for_the_lanes_of_others_is_asked_for_later),
 		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn_at_every_place),
 		cmocka_unit_test(pace__nobody_in_the_ring_is_probed_twice_in_a_timeout),
 		cmocka_unit_test(pace__large_ring_is_probed_in_short_bursts),
