@@ -38,11 +38,17 @@ CORE_INLINE uint32_t quant_exact_row(uint32_t digit, uint32_t usual, uint32_t di
 	return far + (far < usual ? far + 1 : usual);
 }
 
-/* Where each digit's row begins. The lowest bit of all counts 2^-shift. */
+/* The digit of 2^QUANT_EXACT_USUAL, if the lowest bit of all counts 2^-shift. */
+CORE_INLINE uint32_t quant_exact_usual(uint32_t bits, uint32_t shift)
+{
+	return (shift + QUANT_EXACT_USUAL) / bits;
+}
+
+/* Where each digit's row begins. */
 CORE_INLINE void quant_exact_rows(uint32_t *row, size_t count, uint32_t digits, uint32_t bits,
 				  uint32_t shift)
 {
-	uint32_t usual = (shift + QUANT_EXACT_USUAL) / bits;
+	uint32_t usual = quant_exact_usual(bits, shift);
 
 	for (uint32_t i = 0; i < digits; i++)
 		row[i] = quant_exact_row(i, usual, digits) * (uint32_t)count;
@@ -81,6 +87,42 @@ CORE_INLINE uint8_t quant_exact_split(struct quant_exact_turn *turn, const float
 	return is_infinite ? WIRE_NONFINITE : 0;
 }
 
+/* All in the first three rows: that of the usual digit, the one below and the next. False: some have no place there. */
+CORE_INLINE bool quant_exact_pack_few(int32_t *restrict lane, const float *restrict src,
+				      size_t count, uint32_t bits)
+{
+	const uint32_t mask = (1u << bits) - 1;
+	uint32_t least = (quant_exact_usual(bits, QUANT_DENORMALS) - 2) * bits + 1, is_other = 0;
+	int32_t *middle = lane, *upper = lane + count, *lower = lane + 2 * count;
+
+	for (size_t done = 0; done < count; done += QUANT_EXACT_NEAR) {
+		size_t left = count - done,
+		       at = left < QUANT_EXACT_NEAR ? count - QUANT_EXACT_NEAR : done;
+
+		for (size_t i = at; i < at + QUANT_EXACT_NEAR; i++) {
+			uint32_t element, up, number;
+			int32_t sign, low, high;
+			bool is_zero, is_up;
+
+			__builtin_memcpy(&element, &src[i], sizeof(element));
+			is_zero = element << 1 == 0;
+			up = (element >> QUANT_FRACTION & QUANT_INFINITE) - least;
+			is_other |= !is_zero & (up >= 2 * bits);
+			number = (element & ((1u << QUANT_FRACTION) - 1)) | 1u << QUANT_FRACTION;
+			number = is_zero ? 0 : number;
+			is_up = up >= bits;
+			up = (up - (is_up ? bits : 0)) & 31;
+			sign = (int32_t)element >> 31;
+			low = ((int32_t)(number << up & mask) ^ sign) - sign;
+			high = ((int32_t)(number >> ((bits - up) & 31)) ^ sign) - sign;
+			middle[i] = is_up ? low : high;
+			upper[i] = is_up ? high : 0;
+			lower[i] = is_up ? 0 : low;
+		}
+	}
+	return !is_other;
+}
+
 CORE_INLINE uint8_t quant_exact_pack(int32_t *restrict lane, const float *restrict src,
 				     size_t count, uint32_t digits, uint32_t bits)
 {
@@ -88,6 +130,11 @@ CORE_INLINE uint8_t quant_exact_pack(int32_t *restrict lane, const float *restri
 	struct quant_exact_turn turn;
 	uint8_t flags = 0;
 
+	if (count >= QUANT_EXACT_NEAR && quant_exact_pack_few(lane, src, count, bits)) {
+		__builtin_memset(lane + QUANT_EXACT_TOP * count, 0,
+				 (digits - QUANT_EXACT_TOP) * count * sizeof(*lane));
+		return 0;
+	}
 	quant_exact_rows(row, count, digits, bits, QUANT_DENORMALS);
 	__builtin_memset(lane, 0, count * digits * sizeof(*lane));
 	for (size_t done = 0; done < count; done += QUANT_EXACT_TURN, lane += QUANT_EXACT_TURN) {
@@ -108,9 +155,14 @@ CORE_INLINE uint8_t quant_exact_pack(int32_t *restrict lane, const float *restri
 }
 
 /* What the integer of the digits from `low` on counts: the second digit's lowest bit. */
+CORE_INLINE uint32_t quant_exact_unit_bits(uint32_t low, uint32_t bits)
+{
+	return ((low + 1) * bits + QUANT_BIAS - QUANT_DENORMALS) << QUANT_FRACTION;
+}
+
 CORE_INLINE float quant_exact_unit(uint32_t low, uint32_t bits)
 {
-	uint32_t unit_bits = ((low + 1) * bits + QUANT_BIAS - QUANT_DENORMALS) << QUANT_FRACTION;
+	uint32_t unit_bits = quant_exact_unit_bits(low, bits);
 	float unit;
 
 	__builtin_memcpy(&unit, &unit_bits, sizeof(unit));
@@ -127,7 +179,7 @@ CORE_INLINE int64_t quant_exact_join(int32_t high, int32_t middle, int32_t low, 
 
 CORE_INLINE bool quant_exact_is_enough(int64_t whole)
 {
-	return ((uint64_t)whole ^ (uint64_t)(whole >> 63)) >> QUANT_EXACT_LEAST != 0;
+	return ((uint64_t)whole + (1u << QUANT_EXACT_LEAST)) >> (QUANT_EXACT_LEAST + 1) != 0;
 }
 
 typedef uint32_t quant_exact_words __attribute__((vector_size(4 * QUANT_EXACT_NEAR)));
@@ -200,6 +252,57 @@ CORE_INLINE bool quant_exact_one(float *restrict dst, const int32_t *restrict la
 	return !found || (!(found & ((1u << low) - 1)) && quant_exact_is_enough(whole));
 }
 
+/* Elements in the first three rows: those of the usual digit, the one below and the next. A result is no denormal, and of
+ * an integer that is too short for the above all three digits fit 63 bits. */
+CORE_INLINE void quant_exact_few(float *restrict dst, const int32_t *restrict lane, size_t row,
+				 size_t count, uint32_t bits)
+{
+	uint32_t usual = quant_exact_usual(bits, QUANT_DENORMALS);
+	uint32_t unit = quant_exact_unit_bits(usual - 2, bits),
+		 least = quant_exact_unit_bits(usual - 3, bits);
+	int64_t whole[QUANT_EXACT_NEAR];
+	uint32_t chosen[QUANT_EXACT_NEAR];
+	float units[QUANT_EXACT_NEAR];
+
+	for (size_t i = 0; i < count; i++) {
+		int32_t middle = lane[i], high = lane[row + i], low = lane[2 * row + i];
+		int64_t some = quant_exact_join(high, middle, low, bits);
+		uint64_t upper = ((uint64_t)high << bits) + (uint64_t)middle;
+		uint64_t all = (upper << bits) + (uint64_t)low;
+		uint64_t is_enough = 0ull - quant_exact_is_enough(some); /* all bits */
+
+		whole[i] = (int64_t)(all ^ (is_enough & (all ^ (uint64_t)some)));
+		chosen[i] = ((uint32_t)is_enough & (unit ^ least)) ^ least;
+	}
+	__builtin_memcpy(units, chosen, sizeof(units));
+	for (size_t i = 0; i < count; i++)
+		dst[i] = (float)whole[i] * units[i];
+}
+
+/* All, if nothing is in other rows. */
+CORE_INLINE bool quant_exact_few_rows(float *restrict dst, const int32_t *restrict lane,
+				      size_t count, uint32_t digits, uint32_t bits)
+{
+	int32_t others = 0;
+
+	for (size_t i = QUANT_EXACT_TOP * count; i < digits * count; i++)
+		others |= lane[i];
+	if (others)
+		return false;
+	for (size_t done = 0; done < count; done += QUANT_EXACT_NEAR) {
+		size_t left = count - done;
+
+		if (count < QUANT_EXACT_NEAR) {
+			quant_exact_few(dst, lane, count, count, bits);
+			break;
+		}
+		if (left < QUANT_EXACT_NEAR)
+			done = count - QUANT_EXACT_NEAR; /* at the end some once more */
+		quant_exact_few(dst + done, lane + done, count, QUANT_EXACT_NEAR, bits);
+	}
+	return true;
+}
+
 /* Of elements from `first` on. Returns the number of the first that needs more than this, or count. */
 CORE_INLINE size_t quant_exact_unpack(float *restrict dst, const int32_t *restrict lane,
 				      size_t first, size_t count, uint32_t digits, uint32_t bits)
@@ -207,6 +310,8 @@ CORE_INLINE size_t quant_exact_unpack(float *restrict dst, const int32_t *restri
 	uint32_t row[QUANT_EXACT_DIGITS_MAX], found[QUANT_EXACT_NEAR];
 	size_t done = first;
 
+	if (!first && quant_exact_few_rows(dst, lane, count, digits, bits))
+		return count;
 	quant_exact_rows(row, count, digits, bits, QUANT_DENORMALS);
 	while (done < count) {
 		size_t left = count - done,
