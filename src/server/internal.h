@@ -328,6 +328,8 @@ struct job *job_find(struct server *server, const struct control_join *join, boo
 bool job_gathers(const struct job *job, const char *name);
 /* Why a life has ended, if it was one of this aggregator's and ended badly; NULL. */
 const char *job_end_of_life(const struct server *server, uint64_t life);
+/* Does a job of this life run, or a part of it? Life 0: no. */
+bool life_is_running(const struct server *server, uint64_t life);
 /* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */
 int job_open(struct server *server, const struct control_join *join, uint64_t source,
 	     struct job **out);

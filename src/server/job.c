@@ -583,12 +583,27 @@ void jobs_tick(struct server *server, uint64_t now_ns)
 	}
 }
 
+bool life_is_running(const struct server *server, uint64_t life)
+{
+	for (uint32_t i = 0; life && i < server->options.jobs_max; i++) {
+		const struct job *job = server->jobs[i];
+
+		if (job && (job->life == life || job->admission->life == life) &&
+		    admission_is_running(job->admission))
+			return true;
+	}
+	return false;
+}
+
+/* R-CT-19: parts of what runs may still begin. */
 void jobs_tell(struct server *server, enum admission_event_type type)
 {
-	for (uint32_t i = 0; i < server->options.jobs_max; i++)
-		if (server->jobs[i])
-			job_step(server, server->jobs[i],
-				 &(struct admission_event){ .type = type });
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
+
+		if (job && !(type == ADMISSION_TERMINATE && life_is_running(server, job->life)))
+			job_step(server, job, &(struct admission_event){ .type = type });
+	}
 }
 
 /* At least every second for a name that is in use. */

@@ -139,7 +139,7 @@ void peer_join(struct server *server, struct peer *peer, const struct control_me
 		return;
 	if (is_refused && peer_has_key(server, message))
 		result = -E2BIG;
-	if (!job && server->is_draining) {
+	if (!job && server->is_draining && !life_is_running(server, message->join.life)) {
 		peer_deny_ending(server, peer, now_ns);
 		return;
 	}

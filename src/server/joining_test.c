@@ -475,6 +475,21 @@ static void join__while_it_drains_hears_that_it_ends(void **state)
 	assert_int_equal(test.lines, 0);
 }
 
+/* R-CT-19 */
+static void join__of_a_part_of_what_runs_opens_a_job_while_it_drains(void **state)
+{
+	struct job *whole = inside_job(JOB + 1, "whole", ADMISSION_STARTED, 2);
+
+	(void)state;
+	whole->admission->life = 55;
+	test.server.is_draining = true;
+	say_join();
+	hear();
+	assert_int_equal(played.conn[0].told_count, 0);
+	assert_int_equal(world.opened, 1);
+	assert_int_equal(played.steps, 1);
+}
+
 #define JOINING_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, inside_teardown)
 
 int main(void)
@@ -482,6 +497,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		JOINING_TEST(join__of_a_new_name_opens_a_job_which_then_hears_it),
 		JOINING_TEST(join__of_a_known_name_opens_none),
+		JOINING_TEST(join__of_a_part_of_what_runs_opens_a_job_while_it_drains),
 		JOINING_TEST(join__of_a_name_in_use_asks_for_no_share),
 		JOINING_TEST(join__that_its_job_denies_stays_a_stranger),
 		JOINING_TEST(table__is_opened_and_hears_what_its_server_says),

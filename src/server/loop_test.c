@@ -128,7 +128,6 @@ void __wrap_peers_accept(struct server *server, uint64_t now_ns)
 void __wrap_peers_local_last(struct server *server, uint64_t now_ns)
 {
 	turn_of(server, now_ns, "local ");
-	hear("local ");
 }
 
 void __wrap_peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
@@ -540,10 +539,10 @@ static void drain__without_jobs_ends_when_all_peers_have_gone(void **state)
 	server_drain(&test.server);
 	turn(1, READY_CALLS);
 	assert_int_equal(server_run(&test.server), 0);
-	assert_string_equal(loop.heard, "local terminate abort ");
+	assert_string_equal(loop.heard, "terminate abort ");
 	assert_int_equal(test.lines, 1);
 	assert_line(0, SERVER_INFO, "", SERVER_RANK_NONE, "draining: no new jobs");
-	assert_non_null(strstr(loop.done, " words ")); /* to whoever has LEFT, and stays */
+	assert_non_null(strstr(loop.done, " local words ")); /* to whoever has LEFT, and stays */
 	assert_int_equal(test.server.result, 0);
 	assert_int_equal(test.server.limit_ns, test.now_ns + 300 * MS_NS);
 }
@@ -559,12 +558,13 @@ static void drain__waits_for_jobs_and_then_for_peers(void **state)
 		turn(1, READY_CALLS);
 	run_all();
 	assert_int_equal(loop.ticks, 4);
-	assert_string_equal(loop.heard, "local terminate abort "); /* once */
+	assert_string_equal(loop.heard, "terminate abort "); /* once */
 	assert_int_equal(test.lines, 1);
 	assert_line(0, SERVER_INFO, "", SERVER_RANK_NONE,
 		    "draining: no new jobs, running ones may end");
 	assert_true(test.server.limit_ns == never); /* drain_ms is 0 */
 	assert_non_null(strstr(loop.done, " words "));
+	assert_ptr_equal(strstr(loop.done, " local "), strstr(loop.done, " local words "));
 	assert_null(strstr(strstr(strstr(loop.done, " words ") + 1, " words ") + 1, " words "));
 	test.server.peers_count = 0;
 	turn(0, 0);
@@ -591,7 +591,7 @@ static void drain__aborts_at_its_limit_and_waits_for_last_words(void **state)
 	turn(0, 0)->takes_ns = 6 * second_ns - 1;
 	loop.waits = 2;
 	run_all();
-	assert_string_equal(loop.heard, "local terminate abort kill ");
+	assert_string_equal(loop.heard, "terminate abort kill ");
 	assert_int_equal(test.lines, 2);
 	assert_line(1, SERVER_WARN, "", SERVER_RANK_NONE, "not drained in 300 ms: aborting");
 	assert_int_equal(test.server.limit_ns, limit_ns + 6 * second_ns);
@@ -613,13 +613,13 @@ static void stop__aborts_at_once_and_ends_after_500_ms(void **state)
 	turn(1, READY_CALLS);
 	turn(1, READY_CALLS)->takes_ns = 500 * MS_NS - 1;
 	run_all();
-	assert_string_equal(loop.heard, "local kill abort ");
+	assert_string_equal(loop.heard, "kill abort ");
 	assert_int_equal(test.lines, 0);
 	assert_int_equal(test.server.limit_ns, limit_ns);
 	turn(1, READY_CALLS)->takes_ns = 1;
 	loop.waits = 2;
 	assert_int_equal(server_run(&test.server), SERVER_ABORTED);
-	assert_string_equal(loop.heard, "local kill abort ");
+	assert_string_equal(loop.heard, "kill abort ");
 	assert_int_equal(test.lines, 0);
 }
 

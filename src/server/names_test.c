@@ -232,6 +232,25 @@ static void names__take_the_place_of_the_one_that_nobody_is_in_for_longest(void 
 	assert_int_equal(open_job("e", 0, 0)->index, 2);
 }
 
+/* Of the job itself, and of a part that runs without it. */
+static void names__know_which_lives_run(void **state)
+{
+	struct job *whole, *part;
+
+	(void)state;
+	whole = open_job("a", 0, 0);
+	part = open_job("a/0-1", 9, 0);
+	assert_false(life_is_running(&test.server, 9)); /* it gathers */
+	whole->admission->life = 8;
+	whole->admission->state = ADMISSION_STARTED;
+	assert_true(life_is_running(&test.server, 8));
+	assert_false(life_is_running(&test.server, 0)); /* which says nothing */
+	part->admission->state = ADMISSION_GRANTED;
+	assert_true(life_is_running(&test.server, 9));
+	part->admission->state = ADMISSION_DRAIN;
+	assert_false(life_is_running(&test.server, 9));
+}
+
 static void names__of_a_life_that_has_ended_badly_know_why(void **state)
 {
 	struct job *job;
@@ -325,6 +344,7 @@ int main(void)
 		NAMES_TEST(names__of_a_fifth_command_line_is_the_lasts_unless_one_is_launched),
 		NAMES_TEST(names__are_one_job_for_each_life_and_program),
 		NAMES_TEST(names__take_the_place_of_the_one_that_nobody_is_in_for_longest),
+		NAMES_TEST(names__know_which_lives_run),
 		NAMES_TEST(names__of_a_life_that_has_ended_badly_know_why),
 		NAMES_TEST(names__that_nobody_is_in_are_remembered_for_ten_minutes),
 		NAMES_TEST(names__in_use_are_looked_at_each_second_or_when_they_say),

@@ -504,22 +504,39 @@ static void alone__is_told_who_has_not_called(void **state)
 	}
 }
 
-/* Rank 2 has finalized, before or after rank 0 calls. Nobody else is hurt. */
+/* A rank has finalized, before or after another calls. Nobody else is hurt. */
 static const struct desertion {
+	uint32_t leaver; /* 0 or 2; the other of these waits for it */
 	bool is_send, is_late, is_local;
 	uint32_t aggregators;
 } desertions[] = {
-	{ false, false, false, 0 }, { false, true, false, 0 }, { true, false, false, 0 },
-	{ true, true, false, 0 },   { false, false, true, 0 }, { false, true, true, 0 },
-	{ false, false, false, 2 }, { true, true, false, 2 },
+	{ 2, false, false, false, 0 }, { 2, false, true, false, 0 }, { 2, true, false, false, 0 },
+	{ 2, true, true, false, 0 },   { 2, false, false, true, 0 }, { 2, false, true, true, 0 },
+	{ 2, false, false, false, 2 }, { 2, true, true, false, 2 },  { 0, true, false, false, 0 },
+	{ 0, false, true, false, 0 },  { 0, false, false, true, 0 }, { 0, true, true, true, 0 },
 };
 
 /* Who has left by then may be known at once, or later. */
 static int desertion_call(const struct desertion *how, int32_t *x, struct tally_comm *comm,
 			  struct tally_work **work)
 {
-	return how->is_send ? tally_isend(x, 1, TALLY_INT32, 2, comm, NULL, work)
-			    : tally_irecv(x, 1, TALLY_INT32, 2, comm, NULL, work);
+	return how->is_send ? tally_isend(x, 1, TALLY_INT32, how->leaver, comm, NULL, work)
+			    : tally_irecv(x, 1, TALLY_INT32, how->leaver, comm, NULL, work);
+}
+
+/* Where rank 0 is the aggregator, it returns last. */
+static void desert(struct ranks *ranks, uint32_t rank, const struct desertion *how,
+		   struct tally_comm *comm)
+{
+	bool is_last = how->is_local && !how->leaver;
+
+	ranks->shared->event_s = ranks_now_s();
+	if (rank == how->leaver)
+		CHECK(tally_comm_finalize(comm) == TALLY_OK);
+	else if (how->is_late && is_last)
+		usleep(200000);
+	if (how->is_late && !is_last)
+		ranks_meet(ranks);
 }
 
 static void deserted_body(struct ranks *ranks, uint32_t rank)
@@ -528,31 +545,29 @@ static void deserted_body(struct ranks *ranks, uint32_t rank)
 	struct tally_comm *comm = ranks_join(ranks, rank);
 	struct tally_work *work = NULL;
 	int32_t x = 7, y = 9;
+	uint32_t waiter = 2 - how->leaver;
 	int result = TALLY_ERR_REMOTE;
 
-	if (rank == 0 && !how->is_late)
+	if (rank == waiter && !how->is_late)
 		CHECK(!desertion_call(how, &x, comm, &work));
 	usleep(50000);
 	ranks_meet(ranks);
-	ranks->shared->event_s = ranks_now_s();
-	if (rank == 2)
-		CHECK(tally_comm_finalize(comm) == TALLY_OK);
-	if (how->is_late)
-		ranks_meet(ranks);
-	if (rank == 0) {
+	desert(ranks, rank, how, comm);
+	if (rank == waiter) {
 		result = how->is_late ? desertion_call(how, &x, comm, &work) : TALLY_OK;
 		result = result ? result : tally_wait(&work, -1);
 	}
 	ranks_report(ranks, rank, NULL, result);
-	if (rank == 0) { /* and so do further calls */
-		CHECK(tally_recv(&x, 1, TALLY_INT32, 2, comm) == TALLY_ERR_REMOTE);
-		CHECK(strstr(tally_get_last_error(NULL), "rank 2 on "));
+	if (rank == waiter) { /* and so do further calls */
+		CHECK(tally_recv(&x, 1, TALLY_INT32, how->leaver, comm) == TALLY_ERR_REMOTE);
+		CHECK(strstr(tally_get_last_error(NULL),
+			     how->leaver ? "rank 2 on " : "rank 0 on "));
 	}
-	if (rank < 2)
-		CHECK(!(rank ? tally_recv(&y, 1, TALLY_INT32, 0, comm)
-			     : tally_send(&y, 1, TALLY_INT32, 1, comm)));
-	if (rank < 2)
-		CHECK(tally_comm_finalize(comm) == (rank ? TALLY_OK : TALLY_ERR_REMOTE));
+	if (rank != how->leaver) /* the first time */
+		CHECK(!(rank == 1 ? tally_recv(&y, 1, TALLY_INT32, waiter, comm)
+				  : tally_send(&y, 1, TALLY_INT32, 1, comm)));
+	if (rank != how->leaver)
+		CHECK(tally_comm_finalize(comm) == (rank == 1 ? TALLY_OK : TALLY_ERR_REMOTE));
 	tally_comm_destroy(comm);
 }
 
@@ -560,22 +575,23 @@ static void deserted__is_told_who_has_finalized(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < sizeof(desertions) / sizeof(*desertions); i++) {
+		const struct desertion *how = &desertions[i];
 		struct ranks ranks = { .size = SIZE,
-				       .is_local = desertions[i].is_local,
-				       .aggregators = desertions[i].aggregators,
+				       .is_local = how->is_local,
+				       .aggregators = how->aggregators,
 				       .body = deserted_body,
-				       .arg = &desertions[i] };
+				       .arg = how };
 		const struct ranks_report *report;
+		char text[96];
 
+		snprintf(text, sizeof(text), " has finalized, and will not call tally_%s",
+			 how->is_send ? "recv" : "send");
 		assert_true(ranks_run(&ranks));
-		report = &ranks.shared->report[0];
+		report = &ranks.shared->report[2 - how->leaver];
 		assert_int_equal(report->result, TALLY_ERR_REMOTE);
-		assert_true(report->at_s - ranks.shared->event_s < 3);
-		assert_non_null(strstr(report->text, "rank 2 on "));
-		assert_non_null(strstr(report->text,
-				       desertions[i].is_send
-					       ? " has finalized, and will not call tally_recv"
-					       : " has finalized, and will not call tally_send"));
+		assert_true(report->at_s - ranks.shared->event_s < 3 + ranks.shared->still_s);
+		assert_non_null(strstr(report->text, how->leaver ? "rank 2 on " : "rank 0 on "));
+		assert_non_null(strstr(report->text, text));
 	}
 }
 
