@@ -486,10 +486,10 @@ TALLY_API int tally_ialltoall(const void *send, void *recv, size_t count, int dt
  * none. A pair that breaks breaks nothing else; a communicator that breaks breaks its pairs.
  * A rank whose partner has not called its side waits for it: after 30 s it says so at WARN, and after an hour (or
  * init_timeout_s, if that is more) the pair ends with TALLY_ERR_TIMEOUT, as it does after deadline_ms, and
- * init_timeout_s after tally_comm_finalize has begun. If the partner has finalized the communicator without calling its
- * side, the pair ends at once with TALLY_ERR_REMOTE. tally_comm_finalize waits for all sends and receives, leaves
- * even if a pair has broken, and then returns that pair's error. tally_comm_get_stats counts them too. options: name,
- * deadline_ms, stream. In latency mode they are TALLY_ERR_UNSUPPORTED. */
+ * init_timeout_s after tally_comm_finalize has begun. If the partner has finalized the communicator without calling
+ * its side, the pair ends with TALLY_ERR_REMOTE, at once or within a second. tally_comm_finalize waits for all sends
+ * and receives, leaves even if a pair has broken, and then returns that pair's error. tally_comm_get_stats counts them
+ * too. options: name, deadline_ms, stream. In latency mode they are TALLY_ERR_UNSUPPORTED. */
 TALLY_API int tally_send(const void *send, size_t count, int dtype, uint32_t to,
 			 struct tally_comm *comm);
 TALLY_API int tally_recv(void *recv, size_t count, int dtype, uint32_t from,

@@ -162,7 +162,7 @@ static int prepare(struct tally_comm **out, const struct bootstrap *boot,
 		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_comm_init: out of memory");
 	if (boot->warning[0] && !atomic_exchange(&is_warned, true))
 		report_log(&comm->who, TALLY_LOG_WARN, "%s", boot->warning);
-	comm->is_pair = is_pair;
+	comm->pair_of = is_pair ? &parent->who : NULL;
 	comm->timeline = timeline_open(&comm->who, boot->timeline, &comm->timeline_comm);
 	local_job_fill(comm, parent);
 	comm->join_life = parent ? parent->life : boot->life;
@@ -376,7 +376,7 @@ void comm_say_end(struct tally_comm *comm)
 	uint64_t all;
 	bool is_much;
 
-	if (comm->is_pair ||
+	if (comm->pair_of ||
 	    tally_comm_get_stats(comm, &stats)) /* a pair's are its parent's, too */
 		return;
 	all = stats.packets_out + stats.packets_resent;

@@ -172,8 +172,8 @@ struct tally_comm {
 	pthread_mutex_t pairs_lock; /* taken before the lock: one thread at a time opens a pair */
 	/* Of a pair: */
 	struct tally_comm *next_pair;
-	bool is_pair;
-	uint32_t peer; /* the other one, as a rank of what the pair is of */
+	const struct report_who *pair_of; /* the communicator that it is of; NULL: it is no pair */
+	uint32_t peer;                    /* the other one, as a rank of what the pair is of */
 	uint64_t
 		lone_ns; /* to say that it has not come; 0: not yet, UINT64_MAX: it has been said */
 	/* It has just become whole: `held` enter. Lock held. */
@@ -259,6 +259,12 @@ int comm_error(struct tally_comm *comm);
 bool comm_is_forked(const struct tally_comm *comm);
 /* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
 int comm_check(const struct tally_comm *comm, const char *call);
+/* Who it is, as texts say it: of a pair, what it is of. */
+static inline const struct report_who *comm_named(const struct tally_comm *comm)
+{
+	return comm->pair_of ? comm->pair_of : &comm->who;
+}
+
 /* Breaks it, once: all that is outstanding completes with `result`. `text` becomes the first cause, with
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);

@@ -89,6 +89,7 @@ int result_of_cause(enum control_cause cause)
 static void error_text_make(struct tally_comm *comm, const char *text)
 {
 	const struct tally_work *oldest = comm->outstanding.first;
+	const struct report_who *who = comm_named(comm);
 	char what[96], at[256] = "", last[48] = "none";
 	char whole[sizeof(comm->error_text) + CHARACTER_BYTES_MAX];
 
@@ -100,12 +101,12 @@ static void error_text_make(struct tally_comm *comm, const char *text)
 	if (comm->last_complete)
 		snprintf(last, sizeof(last), "#%llu", (unsigned long long)comm->last_complete - 1);
 	if (comm->state == COMM_JOINING)
-		snprintf(whole, sizeof(whole), "%s (rank %u of %u on %s, job %s)", text,
-			 comm->who.rank, comm->who.size, comm->who.host, comm->who.job);
+		snprintf(whole, sizeof(whole), "%s (rank %u of %u on %s, job %s)", text, who->rank,
+			 who->size, who->host, who->job);
 	else
 		snprintf(whole, sizeof(whole),
 			 "%s (rank %u of %u on %s, job %s%s; last complete operation: %s)", text,
-			 comm->who.rank, comm->who.size, comm->who.host, comm->who.job, at, last);
+			 who->rank, who->size, who->host, who->job, at, last);
 	text_clean(utf8_copy(comm->error_text, sizeof(comm->error_text), whole));
 }
 
@@ -149,7 +150,7 @@ void comm_break(struct tally_comm *comm, int result, const char *text)
 		return;
 	error_text_make(comm, text);
 	atomic_store(&comm->error, result);
-	report_log(&comm->who, is_wanted ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
+	report_log(comm_named(comm), is_wanted ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
 		   comm->error_text);
 	all_complete(comm, result);
 	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)

@@ -223,7 +223,7 @@ void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 /* A rank that never calls is no failure, and nothing else tells of it. */
 static void lone_say(struct tally_comm *comm, uint64_t now_ns)
 {
-	report_log(&comm->who, TALLY_LOG_WARN, "rank %u has not called tally_%s for %u ms",
+	report_log(comm_named(comm), TALLY_LOG_WARN, "rank %u has not called tally_%s for %u ms",
 		   comm->peer, comm->who.rank ? "send" : "recv",
 		   ms_between(comm->held.first->submitted_ns, now_ns));
 	comm->lone_ns = UINT64_MAX;

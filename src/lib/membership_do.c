@@ -98,7 +98,7 @@ static void banner(const struct tally_comm *comm)
 {
 	static atomic_bool is_said;
 	const struct bootstrap *boot = &comm->boot;
-	bool is_first = (comm->who.rank == 0 || boot->interface[0]) && !comm->is_pair &&
+	bool is_first = (comm->who.rank == 0 || boot->interface[0]) && !comm->pair_of &&
 			!atomic_exchange(&is_said, true);
 	struct endpoint_stats stats;
 

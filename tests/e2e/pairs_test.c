@@ -407,7 +407,7 @@ static void killed_rank__ends_all_that_wait(void **state)
 					 .body = killed_body,
 					 .is_killed = { [1] = true },
 					 .arg = i ? counts : NULL },
-			 TALLY_ERR_REMOTE, 2, (const char *[]){ "rank 1", NULL });
+			 TALLY_ERR_REMOTE, 2, (const char *[]){ "rank 1 on ", NULL });
 }
 
 static void abort_body(struct ranks *ranks, uint32_t rank)
@@ -509,11 +509,15 @@ static const struct desertion {
 	uint32_t leaver; /* 0 or 2; the other of these waits for it */
 	bool is_send, is_late, is_local;
 	uint32_t aggregators;
+	bool is_used; /* the pair is there before */
 } desertions[] = {
-	{ 2, false, false, false, 0 }, { 2, false, true, false, 0 }, { 2, true, false, false, 0 },
-	{ 2, true, true, false, 0 },   { 2, false, false, true, 0 }, { 2, false, true, true, 0 },
-	{ 2, false, false, false, 2 }, { 2, true, true, false, 2 },  { 0, true, false, false, 0 },
-	{ 0, false, true, false, 0 },  { 0, false, false, true, 0 }, { 0, true, true, true, 0 },
+	{ 2, false, false, false, 0, false }, { 2, false, true, false, 0, false },
+	{ 2, true, false, false, 0, false },  { 2, true, true, false, 0, false },
+	{ 2, false, false, true, 0, false },  { 2, false, true, true, 0, false },
+	{ 2, false, false, false, 2, false }, { 2, true, true, false, 2, false },
+	{ 0, true, false, false, 0, false },  { 0, false, true, false, 0, false },
+	{ 0, false, false, true, 0, false },  { 0, true, true, true, 0, false },
+	{ 2, false, false, false, 0, true },  { 0, true, true, false, 0, true },
 };
 
 /* Who has left by then may be known at once, or later. */
@@ -548,6 +552,11 @@ static void deserted_body(struct ranks *ranks, uint32_t rank)
 	uint32_t waiter = 2 - how->leaver;
 	int result = TALLY_ERR_REMOTE;
 
+	if (how->is_used && rank != 1) {
+		CHECK(!((rank == waiter) == how->is_send
+				? tally_send(&x, 1, TALLY_INT32, 2 - rank, comm)
+				: tally_recv(&x, 1, TALLY_INT32, 2 - rank, comm)));
+	}
 	if (rank == waiter && !how->is_late)
 		CHECK(!desertion_call(how, &x, comm, &work));
 	usleep(50000);
@@ -584,8 +593,12 @@ static void deserted__is_told_who_has_finalized(void **state)
 		const struct ranks_report *report;
 		char text[96];
 
-		snprintf(text, sizeof(text), " has finalized, and will not call tally_%s",
-			 how->is_send ? "recv" : "send");
+		snprintf(text, sizeof(text), "%s%s",
+			 how->is_used ? " left after 1 operations; rank "
+				      : " has finalized, and will not call tally_",
+			 how->is_used   ? how->leaver ? "0" : "2"
+			 : how->is_send ? "recv"
+					: "send");
 		assert_true(ranks_run(&ranks));
 		report = &ranks.shared->report[2 - how->leaver];
 		assert_int_equal(report->result, TALLY_ERR_REMOTE);

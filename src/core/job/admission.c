@@ -60,8 +60,9 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 					   ? said->cause
 					   : CONTROL_REMOTE;
 
-	admission_blame(turn, cause, member->peer.rank, "rank %u on %s %s%s%s", member->peer.rank,
-			member->peer.host, said->cause == CONTROL_ABORTED ? "aborted" : "failed",
+	admission_blame(turn, cause, member->peer.rank, "rank %u on %s %s%s%s",
+			admission_named(turn, member->peer.rank), member->peer.host,
+			said->cause == CONTROL_ABORTED ? "aborted" : "failed",
 			said->text[0] ? ": " : "", said->text);
 	admission_close(turn, &member->peer);
 	if (turn->admission->state == ADMISSION_GATHER)
@@ -76,8 +77,8 @@ static void leave(struct turn *turn, struct admission_member *member)
 
 	if (admission->state != ADMISSION_STARTED) {
 		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
-				"rank %u on %s left before the job had started", member->peer.rank,
-				member->peer.host);
+				"rank %u on %s left before the job had started",
+				admission_named(turn, member->peer.rank), member->peer.host);
 		admission_close(turn, &member->peer);
 		admission_end_lose(turn, member);
 		return;

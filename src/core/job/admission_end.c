@@ -189,8 +189,8 @@ void admission_end_lose(struct turn *turn, struct admission_member *member)
 		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
 				"rank %u on %s has gone (process %u) before job \"%s\" was "
 				"complete",
-				member->peer.rank, member->peer.host, member->peer.pid,
-				config->job);
+				admission_named(turn, member->peer.rank), member->peer.host,
+				member->peer.pid, config->job);
 	memset(member, 0, sizeof(*member));
 	if (config->life) {
 		admission_end_refused(turn, NULL);
@@ -210,7 +210,8 @@ static void member_closed(struct turn *turn, struct admission_member *member)
 		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
 				"rank %u on %s died: process %u has closed its connection without "
 				"leaving",
-				member->peer.rank, member->peer.host, member->peer.pid);
+				admission_named(turn, member->peer.rank), member->peer.host,
+				member->peer.pid);
 		admission_end_lose(turn, member);
 	} else {
 		if (admission_is_in(member))
@@ -237,7 +238,7 @@ static void blame_silence(struct turn *turn, const struct admission_peer *peer)
 
 	admission_blame(turn, CONTROL_REMOTE, peer->rank,
 			"rank %u on %s has been silent for more than %llu ms%s (process %u)",
-			peer->rank, peer->host,
+			admission_named(turn, peer->rank), peer->host,
 			(unsigned long long)(turn->config->heartbeat_ns / ms_ns),
 			is_heard ? " over TCP, although it is heard over UDP" : "", peer->pid);
 }

@@ -5,25 +5,6 @@
  */
 #include "core/job/admission_turn.h"
 
-/* Of "NAME/i-j": i and j. */
-static bool ranks_read(const char *name, uint32_t ranks[2])
-{
-	const char *at = NULL;
-
-	for (; *name; name++)
-		at = *name == '/' ? name + 1 : at;
-	for (uint32_t i = 0; i < 2; i++) {
-		const char *begin = at;
-
-		ranks[i] = 0;
-		while (at && *at >= '0' && *at <= '9' && ranks[i] < CONTROL_MEMBERS_MAX)
-			ranks[i] = 10 * ranks[i] + (uint32_t)(*at++ - '0');
-		if (at == begin || *at++ != "-"[i])
-			return false;
-	}
-	return true;
-}
-
 static const struct admission_member *member_of(const struct admission *admission, uint32_t rank)
 {
 	const struct admission_member *members = (const void *)(admission + 1);
@@ -37,7 +18,7 @@ bool admission_is_deserted(const struct admission *pair, const struct admission_
 	uint32_t ranks[2];
 
 	if (pair->state != ADMISSION_GATHER || pair->size != 2 || !config->life ||
-	    config->life != first->life || !ranks_read(config->job, ranks))
+	    config->life != first->life || !admission_pair_ranks(config->job, ranks))
 		return false;
 	for (uint16_t i = 0; i < 2; i++) {
 		if (member_of(pair, i)->presence != ADMISSION_ABSENT || ranks[i] >= first->size ||

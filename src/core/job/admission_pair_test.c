@@ -170,6 +170,17 @@ static void pair__that_both_have_joined_is_not_ended(void **state)
 	assert_false(admission_is_deserted(t.admission, &t.config, first, &event));
 }
 
+/* R-CT-58 */
+static void pair__names_its_ranks_as_the_first_job_does(void **state)
+{
+	(void)state;
+	t.config.job = "run/7-2";
+	bring_to(ADMISSION_STARTED, 10, 2);
+	close_connection(11);
+	assert_text(CONTROL_REMOTE, 1,
+		    "rank 2 on host11 died: process 111 has closed its connection without leaving");
+}
+
 #define T(claim) cmocka_unit_test_setup_teardown(claim, set_up_pair, tear_down_pair)
 
 int main(void)
@@ -180,6 +191,7 @@ int main(void)
 		T(pair__is_not_deserted_while_nobody_has_left),
 		T(pair__that_is_deserted_ends_and_says_who_has_left),
 		T(pair__that_both_have_joined_is_not_ended),
+		T(pair__names_its_ranks_as_the_first_job_does),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

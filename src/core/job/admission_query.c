@@ -423,7 +423,8 @@ static void blame_deadline(struct turn *turn)
 		"the deadline of operation %llu is over, %u.%u s after rank %u on %s "
 		"called it: ",
 		(unsigned long long)admission->about.number, admission->about.waited_ms / 1000,
-		admission->about.waited_ms % 1000 / 100, admission->about.rank,
+		admission->about.waited_ms % 1000 / 100,
+		admission_named(turn, admission->about.rank),
 		admission_host(turn, admission->about.rank));
 
 	if (are_missing)
@@ -455,8 +456,9 @@ static bool blame_leaver(struct turn *turn)
 		return false;
 	admission_blame(turn, CONTROL_REMOTE, leaver->peer.rank,
 			"rank %u on %s left after %llu operations; rank %u on %s has called %llu",
-			leaver->peer.rank, leaver->peer.host, (unsigned long long)leaver->submitted,
-			waiter->peer.rank, waiter->peer.host,
+			admission_named(turn, leaver->peer.rank), leaver->peer.host,
+			(unsigned long long)leaver->submitted,
+			admission_named(turn, waiter->peer.rank), waiter->peer.host,
 			(unsigned long long)waiter->submitted);
 	return true;
 }
@@ -472,8 +474,9 @@ static bool blame_forgetful(struct turn *turn)
 		admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE,
 				"rank %u on %s says that it has called %llu operations, rank %u on "
 				"%s that %llu are complete: one of them is wrong",
-				member->peer.rank, member->peer.host,
-				(unsigned long long)member->submitted, admission->complete_rank,
+				admission_named(turn, member->peer.rank), member->peer.host,
+				(unsigned long long)member->submitted,
+				admission_named(turn, admission->complete_rank),
 				admission_host(turn, admission->complete_rank),
 				(unsigned long long)admission->complete);
 		return true;
@@ -501,8 +504,9 @@ static void blame_nobody(struct turn *turn)
 		admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE, "packets of ");
 
 	if (rank < turn->admission->size && other < turn->admission->size)
-		text_add(&text, "rank %u on %s and of rank %u on %s", rank,
-			 admission_host(turn, rank), other, admission_host(turn, other));
+		text_add(&text, "rank %u on %s and of rank %u on %s", admission_named(turn, rank),
+			 admission_host(turn, rank), admission_named(turn, other),
+			 admission_host(turn, other));
 	else
 		text_add(&text, "two ranks");
 	text_add(&text,
@@ -636,7 +640,7 @@ static bool blame_unheard(struct turn *turn)
 		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
 				"rank %u on %s is heard, but has not said for %llu ms what it has "
 				"called",
-				member->peer.rank, member->peer.host,
+				admission_named(turn, member->peer.rank), member->peer.host,
 				(unsigned long long)(admission_still_limit_ns(turn) / ms_ns));
 		return true;
 	}

@@ -83,7 +83,8 @@ static struct admission_member *find_still(struct turn *turn)
 										       : NULL;
 }
 
-static void add_misfits(struct text *text, const struct admission_member *member)
+static void add_misfits(const struct turn *turn, struct text *text,
+			const struct admission_member *member)
 {
 	/* clang-format off */
 	static const char *const words[MISFIT_COUNT] = {
@@ -102,7 +103,7 @@ static void add_misfits(struct text *text, const struct admission_member *member
 	/* clang-format on */
 
 	text_add(text, "rank %u on %s sent %u or more packets that do not fit (%s)",
-		 member->peer.rank, member->peer.host, member->misfits,
+		 admission_named(turn, member->peer.rank), member->peer.host, member->misfits,
 		 words[member->misfit < MISFIT_COUNT ? member->misfit : MISFIT_NONE]);
 }
 
@@ -132,7 +133,7 @@ static void blame(struct turn *turn, const struct admission_member *still)
 		if (!member->misfits)
 			continue;
 		text_add(&text, "%s", before);
-		add_misfits(&text, member);
+		add_misfits(turn, &text, member);
 		before = ", ";
 	}
 	if (!suspects)
@@ -167,5 +168,5 @@ void admission_still_misfit(struct turn *turn)
 	member->misfits = event->count;
 	member->misfit = event->misfit;
 	struct text text = admission_log(turn, ADMISSION_LOG_LIMITED, "%s", "");
-	add_misfits(&text, member);
+	add_misfits(turn, &text, member);
 }

@@ -47,6 +47,36 @@ bool admission_is_running(const struct admission *admission)
 	return admission->state >= ADMISSION_GRANTED && admission->state <= ADMISSION_STARTED;
 }
 
+/* ---- pairs (R-CT-58) ---- */
+
+bool admission_pair_ranks(const char *name, uint32_t ranks[2])
+{
+	const char *at = NULL;
+
+	for (; *name; name++)
+		at = *name == '/' ? name + 1 : at;
+	for (uint32_t i = 0; i < 2; i++) {
+		const char *begin = at;
+
+		ranks[i] = 0;
+		while (at && *at >= '0' && *at <= '9' && ranks[i] < CONTROL_MEMBERS_MAX)
+			ranks[i] = 10 * ranks[i] + (uint32_t)(*at++ - '0');
+		if (at == begin || *at++ != "-"[i])
+			return false;
+	}
+	return true;
+}
+
+uint32_t admission_named(const struct turn *turn, uint32_t rank)
+{
+	uint32_t ranks[2];
+
+	return turn->config->life && rank < 2 && turn->admission->size == 2 &&
+			       admission_pair_ranks(turn->config->job, ranks)
+		       ? ranks[rank]
+		       : rank;
+}
+
 /* ---- memory ---- */
 
 struct admission_member *admission_member(struct admission *admission, uint32_t rank)
@@ -292,8 +322,8 @@ struct text admission_log(struct turn *turn, enum admission_log level, const cha
 
 void admission_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what)
 {
-	admission_log(turn, ADMISSION_LOG_INFO, "rank %u on %s (process %u) %s", peer->rank,
-		      peer->host, peer->pid, what);
+	admission_log(turn, ADMISSION_LOG_INFO, "rank %u on %s (process %u) %s",
+		      admission_named(turn, peer->rank), peer->host, peer->pid, what);
 	turn->actions->log_rank = peer->rank;
 }
 
@@ -333,7 +363,8 @@ void admission_add_ranks(const struct turn *turn, struct text *text, const struc
 		if (!text_ranks_has(ranks, rank))
 			continue;
 		const char *host = admission_host(turn, rank); /* of nobody: none */
-		text_add(text, "%srank %u%s%s", before, rank, host[0] ? " on " : "", host);
+		text_add(text, "%srank %u%s%s", before, admission_named(turn, rank),
+			 host[0] ? " on " : "", host);
 		before = ", ";
 	}
 }

@@ -44,6 +44,10 @@ struct admission_member *admission_member_at(const struct turn *turn, uint32_t r
 	for (struct admission_member *member = admission_member_at(turn, 0); \
 	     member < admission_member_at(turn, (turn)->admission->size); member++)
 const char *admission_host(const struct turn *turn, uint32_t rank);
+/* Of a pair's name, "NAME/i-j": i and j. False: it is no such name. */
+bool admission_pair_ranks(const char *name, uint32_t ranks[2]);
+/* As texts say it: what rank a pair's has in the first job (R-CT-58). */
+uint32_t admission_named(const struct turn *turn, uint32_t rank);
 /* Whose connection it is; NULL: no member's, no waiter's. */
 struct admission_member *admission_find_member(const struct turn *turn, uint32_t connection);
 struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t connection);

@@ -200,14 +200,18 @@ static void lanes__exact_sums_are_the_same_together_and_one_by_one(void **state)
 	for (uint32_t run = 0; run < 5000; run++) {
 		uint32_t count = 1 + random_below(27), about = random_below(254);
 		struct lanes lanes = chosen(LANES_FLOAT32, LANES_SUM, ranks[run % 5], count);
-		int32_t lane[PACKET], sum[PACKET] = { 0 };
+		struct lanes alone = chosen(LANES_FLOAT32, LANES_AVG, ranks[run % 5], count);
+		int32_t lane[PACKET], other[PACKET], sum[PACKET] = { 0 };
 		float source[27], quick[27], one[27];
 
 		for (uint32_t rank = 0; rank < 2; rank++) {
 			for (uint32_t i = 0; i < count; i++) /* some nearly cancel */
 				source[i] = rank && !random_below(4) ? nextafterf(-source[i], 0)
 								     : any_near(about, run % 2);
-			lanes.way->pack(&lanes, lane, source, count, 0);
+			assert_int_equal(lanes.way->pack(&lanes, lane, source, count, 0),
+					 alone.way->pack(&alone, other, source, count, 0));
+			assert_memory_equal(lane, other,
+					    map_lanes(lanes.shape, count) * sizeof(*lane));
 			for (uint32_t i = 0; i < map_lanes(lanes.shape, count); i++)
 				sum[i] += lane[i];
 		}
