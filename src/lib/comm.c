@@ -392,19 +392,23 @@ void comm_say_end(struct tally_comm *comm)
 		is_much ? ", for they had been lost: tally doctor says how many are" : "");
 }
 
-/* All pairs: nothing new begins in them. False: it may. */
+/* All pairs, also the one that another thread opens just now: nothing new begins in them. False: it may. */
 static void closing_set(struct tally_comm *comm, bool is_closing)
 {
+	pthread_mutex_lock(&comm->pairs_lock);
 	comm_lock(comm);
 	comm->is_closing = is_closing;
 	comm_unlock(comm);
+	pthread_mutex_unlock(&comm->pairs_lock);
 }
 
 /* It has nothing to leave: it never became whole, and nobody waits for it. Lock held. */
 static void pair_drop(struct tally_comm *pair)
 {
 	pair->state = COMM_LEFT;
-	pair->wants_abort = true;
+	pair->wants_error = true;
+	pair->fault_cause = CONTROL_REMOTE;
+	snprintf(pair->fault_text, sizeof(pair->fault_text), "it has finalized");
 	wake_background();
 }
 

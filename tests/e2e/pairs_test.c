@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pairs_test.c - send and receive: the bytes, their order, and what goes wrong between two ranks. R-CT-58. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -608,6 +609,65 @@ static void deserted__is_told_who_has_finalized(void **state)
 	}
 }
 
+struct caller {
+	struct tally_comm *comm;
+	struct tally_work *work;
+	uint32_t spins;
+	int32_t x;
+	int result;
+};
+
+static void *caller_main(void *arg)
+{
+	struct caller *caller = arg;
+
+	for (volatile uint32_t i = 0; i < caller->spins; i++) {
+	}
+	caller->result =
+		tally_isend(&caller->x, 1, TALLY_INT32, 1, caller->comm, NULL, &caller->work);
+	return NULL;
+}
+
+/* A call of another thread comes before tally_comm_finalize, which then waits for it, or after it, and is refused. */
+static void race_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank), *part;
+
+	for (uint32_t i = 0; i < 300; i++) {
+		struct caller caller = { .spins = i * 37 % 400 * 50, .x = (int32_t)i };
+		int32_t x = -1;
+		pthread_t thread;
+
+		CHECK(!tally_comm_split(comm, 0, (int)rank, NULL, &part));
+		caller.comm = part;
+		if (rank) {
+			caller.result = tally_recv(&x, 1, TALLY_INT32, 0, part);
+			CHECK(caller.result || x == (int32_t)i);
+			(void)tally_comm_finalize(part); /* which is an error if the receive was */
+		} else {
+			CHECK(!pthread_create(&thread, NULL, caller_main, &caller));
+			for (volatile uint32_t k = 0; k < 8000; k++) {
+			}
+			CHECK(!tally_comm_finalize(part));
+			CHECK(!pthread_join(thread, NULL));
+			CHECK(caller.result ? caller.result == TALLY_ERR_USAGE
+					    : !tally_wait(&caller.work, 0));
+		}
+		CHECK(!tally_allreduce(&caller.result, &x, 1, TALLY_INT32, TALLY_MAX, comm));
+		CHECK(!caller.result == !x); /* both, or none */
+		tally_comm_destroy(part);
+	}
+	ranks_leave(comm);
+}
+
+static void race__of_a_call_and_finalize_loses_nothing(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = race_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 /* One rank calls its side, and finalizes: that waits for the other, who comes at any time. */
 static void both_body(struct ranks *ranks, uint32_t rank)
 {
@@ -658,6 +718,7 @@ int main(void)
 		cmocka_unit_test(abort__ends_all_that_wait),
 		cmocka_unit_test(alone__is_told_who_has_not_called),
 		cmocka_unit_test(deserted__is_told_who_has_finalized),
+		cmocka_unit_test(race__of_a_call_and_finalize_loses_nothing),
 		cmocka_unit_test(deserted__is_nobody_whose_partner_has_called),
 	};
 
