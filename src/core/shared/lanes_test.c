@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/shared/lanes.h"
+#include "core/shared/quant_exact.h"
 #include "tests/random.h"
 
 enum { PACKET = 360, RANKS = 4 };
@@ -187,7 +188,44 @@ static float any_near(uint32_t about, bool has_far)
 	float x;
 
 	memcpy(&x, &bits, sizeof(x));
-	return kind == 1 ? 0 : x;
+	return kind == 1 ? 0 : kind == 2 ? 2 : x;
+}
+
+/* The one that is not 1 is in one of the first three rows, or 0. */
+static void lanes__usual_floats_need_three_rows(void **state)
+{
+	enum { COUNT = QUANT_EXACT_NEAR + 3 };
+	int32_t lane[3 * COUNT];
+	float source[COUNT];
+
+	(void)state;
+	for (uint32_t run = 0; run < 8 * 512; run++) {
+		uint32_t bits = QUANT_EXACT_BITS_MIN + run % 8, biased = run / 8 % 256;
+		uint32_t fraction = random_below(3) ? random_below(1 << 23) : random_below(2);
+		uint32_t element = random_below(2) << 31 | biased << 23 | fraction;
+		uint32_t digit = biased ? (biased - 1) / bits : 0, usual = (149 + 12) / bits;
+		bool is_usual = digit == usual - 1 || digit == usual - 2 || element << 1 == 0;
+
+		for (uint32_t i = 0; i < COUNT; i++)
+			source[i] = 1;
+		memcpy(&source[random_below(COUNT)], &element, sizeof(element));
+		assert_int_equal(quant_exact_pack_few(lane, source, COUNT, bits), is_usual);
+	}
+}
+
+static void lanes__sums_in_three_rows_are_usual(void **state)
+{
+	enum { COUNT = QUANT_EXACT_NEAR + 3, DIGITS = 10, BITS = 29 };
+	int32_t lane[COUNT * DIGITS] = { 0 };
+	float sum[COUNT];
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT * DIGITS; i++) {
+		lane[i] = i % 2 ? 1 : -1;
+		assert_int_equal(quant_exact_few_rows(sum, lane, COUNT, DIGITS, BITS),
+				 i < 3 * COUNT);
+		lane[i] = 0;
+	}
 }
 
 static void lanes__exact_sums_are_the_same_together_and_one_by_one(void **state)
@@ -450,6 +488,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lanes__shapes_are_as_the_rules_say),
 		cmocka_unit_test(lanes__what_cannot_be_done_is_refused),
 		cmocka_unit_test(lanes__few_floats_are_exact),
+		RANDOM(lanes__usual_floats_need_three_rows),
+		cmocka_unit_test(lanes__sums_in_three_rows_are_usual),
 		RANDOM(lanes__exact_sums_are_the_same_together_and_one_by_one),
 		cmocka_unit_test(lanes__exact_digits_lie_in_rows_the_usual_ones_first),
 		cmocka_unit_test(lanes__forms_are_what_the_caller_says),
