@@ -9,15 +9,11 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <poll.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dataplane/link_udp_state.h"
@@ -43,211 +39,6 @@ static uint64_t udp_now_ns(struct link *link)
 	(void)link;
 	return clock_ns();
 }
-
-/* ---- in ---- */
-
-/* What the kernel says beside a message: the size of the packets that it has put together (0: it has
- * not), and which of our addresses they came to. */
-static uint32_t control_read(struct msghdr *message, struct link_address *peer)
-{
-	uint32_t packet_bytes = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
-			int bytes;
-
-			memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
-			packet_bytes = bytes > 0 ? (uint32_t)bytes : 0;
-		} else {
-			link_via_get(c, peer);
-		}
-	}
-	return packet_bytes;
-}
-
-static void frame_fill(struct udp *udp, uint32_t idx, struct link_frame *frame)
-{
-	uint32_t bytes = udp->in[idx].msg_len, packet_bytes = 0;
-
-	link_address_from_socket(&udp->in_peer[idx], &frame->peer);
-	if (udp->has_gro || udp->keeps_via)
-		packet_bytes = control_read(&udp->in[idx].msg_hdr, &frame->peer);
-	if (!packet_bytes || packet_bytes > bytes)
-		packet_bytes = bytes;
-	frame->packet_bytes = packet_bytes;
-	frame->count = packet_bytes ? (bytes + packet_bytes - 1) / packet_bytes : 1;
-	frame->bytes = bytes;
-	frame->data = udp->buffers + (size_t)idx * BUFFER_STRIDE;
-	udp->link.stats.packets_in += frame->count;
-	udp->link.stats.bytes_in += bytes;
-}
-
-/* Errors that say something of an earlier packet or of the moment, not of the socket. */
-static bool is_passing(int error)
-{
-	switch (error) {
-	case EAGAIN:
-	case EINTR:
-	case ENOMEM:
-	case ENOBUFS:
-	case ECONNREFUSED:
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-	case EMSGSIZE:
-	case EHOSTDOWN:
-	case ENETDOWN:
-	case ENOPROTOOPT:
-	case EPROTO:
-	case EACCES:
-	case EPERM:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Takes up to `max` messages: how many, 0 if there are none, or a negative errno if the link is broken. */
-static int in_take(struct udp *udp, uint32_t max)
-{
-	int got;
-
-	for (uint32_t i = 0; i < udp->in_count; i++) {
-		udp->in[i].msg_hdr.msg_namelen = sizeof(udp->in_peer[i]);
-		udp->in[i].msg_hdr.msg_controllen =
-			udp->has_gro || udp->keeps_via ? sizeof(udp->in_control[i]) : 0;
-	}
-	got = recvmmsg(udp->socket, udp->in, max, MSG_DONTWAIT, NULL);
-	udp->is_drained = got < 0 && errno == EAGAIN;
-	udp->in_at = udp->in_count = 0;
-	if (got < 0)
-		return is_passing(errno) ? 0 : -errno;
-	udp->link.stats.calls_in++;
-	udp->in_count = (uint32_t)got;
-	return got;
-}
-
-static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
-{
-	struct udp *udp = udp_of(link);
-	uint32_t taken = 0;
-	int got = udp->in_error;
-
-	udp->in_error = 0;
-	if (!got && udp->in_at == udp->in_count)
-		got = in_take(udp, max < udp->frames_max ? max : udp->frames_max);
-	if (got < 0)
-		return got;
-	while (udp->in_at < udp->in_count && taken < max) {
-		uint32_t idx = udp->in_at++;
-
-		if (!(udp->in[idx].msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-			frame_fill(udp, idx, &frames[taken++]);
-	}
-	return (int)taken;
-}
-
-/* ---- waiting ---- */
-
-static bool wake_take(struct udp *udp)
-{
-	uint64_t count;
-
-	if (!atomic_load(&udp->is_woken)) /* cheaper than an exchange, which is rarely needed */
-		return false;
-	atomic_exchange(&udp->is_woken, false);
-	/* A wake that comes between these two lines is told by the eventfd alone: see udp_block. */
-	if (read(udp->wake, &count, sizeof(count)) < 0)
-		assert(errno == EAGAIN || errno == EINTR);
-	return true;
-}
-
-static void udp_wake(struct link *link)
-{
-	struct udp *udp = udp_of(link);
-	uint64_t one = 1;
-
-	if (atomic_exchange(&udp->is_woken, true))
-		return; /* somebody else has, and nobody has seen it yet */
-	if (write(udp->wake, &one, sizeof(one)) < 0)
-		assert(errno == EAGAIN || errno == EINTR);
-}
-
-static short events_of(const struct udp *udp)
-{
-	return udp->wants_room ? POLLIN | POLLOUT : POLLIN;
-}
-
-/* What has come is taken for the next recv: a recvmmsg that finds nothing costs half a poll, one that does saves it. */
-static bool has_come(struct udp *udp)
-{
-	struct pollfd either = { .fd = udp->socket, .events = events_of(udp) };
-	int got;
-
-	if (udp->in_error || udp->in_at < udp->in_count)
-		return true;
-	if (udp->wants_room)
-		return poll(&either, 1, 0) > 0;
-	got = in_take(udp, udp->frames_max);
-	udp->in_error = got < 0 ? got : 0;
-	udp->is_drained = false;
-	return got != 0;
-}
-
-static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until_ns)
-{
-	struct pollfd fds[2] = { { .fd = udp->socket, .events = events_of(udp) },
-				 { .fd = udp->wake, .events = POLLIN } };
-	uint64_t wait_ns = until_ns - now_ns;
-	struct timespec wait = clock_timespec(wait_ns);
-	uint64_t count;
-
-	if (ppoll(fds, 2, &wait, NULL) <= 0)
-		return LINK_TIME;
-	if (fds[1].revents) {
-		atomic_store(&udp->is_woken, false);
-		if (read(udp->wake, &count, sizeof(count)) < 0)
-			assert(errno == EAGAIN || errno == EINTR);
-		return LINK_WOKEN;
-	}
-	return LINK_READABLE;
-}
-
-static enum link_wait udp_wait(struct link *link, uint64_t until_ns)
-{
-	struct udp *udp = udp_of(link);
-	bool is_drained = udp->is_drained && !udp->wants_room;
-	uint64_t now = 0, start;
-	enum link_wait why;
-
-	polling_begin(&udp->polling);
-	udp->is_drained = false;
-	while (true) {
-		if (wake_take(udp))
-			return LINK_WOKEN;
-		if (!is_drained && has_come(udp)) {
-			if (udp->polling.last_ns) /* else it has not yielded, and needs no clock */
-				polling_paid(&udp->polling, clock_ns());
-			return LINK_READABLE;
-		}
-		is_drained = false;
-		if (until_ns)
-			now = clock_ns();
-		if (now >= until_ns)
-			return LINK_TIME;
-		if (!polling_again(&udp->polling, now))
-			break;
-		sched_yield();
-	}
-	start = now;
-	do { /* again after a signal, or when the sleep was too short */
-		why = udp_block(udp, now, until_ns);
-		now = clock_ns();
-	} while (why == LINK_TIME && now < until_ns);
-	polling_slept(&udp->polling, now - start, why != LINK_TIME);
-	return why;
-}
-
-/* ---- opening ---- */
 
 /* As large as the kernel allows: first as one who may exceed the limits, then within them. */
 static void buffer_ask(int fd, int forced, int modest, int bytes)
@@ -337,11 +128,11 @@ static void udp_close(struct link *link)
 }
 
 static const struct link_ops udp_ops = {
-	.recv = udp_recv,
+	.recv = link_udp_recv,
 	.send = link_udp_send,
 	.offer = link_udp_offer,
-	.wait = udp_wait,
-	.wake = udp_wake,
+	.wait = link_udp_wait,
+	.wake = link_udp_wake,
 	.now_ns = udp_now_ns,
 	.close = udp_close,
 };
@@ -399,9 +190,4 @@ free_udp:
 int link_udp_fd(const struct link *link)
 {
 	return ((const struct udp *)link)->socket;
-}
-
-short link_udp_events(const struct link *link)
-{
-	return events_of((const struct udp *)link);
 }

@@ -56,9 +56,15 @@ static inline struct udp *udp_of(struct link *link)
 	return (struct udp *)link;
 }
 
-/* link_udp_out.c: the operations of link.h. */
+/* link_udp_in.c: takes up to `max` messages: how many, 0 if there are none, or a negative errno if the link is broken. */
+int link_udp_take(struct udp *udp, uint32_t max);
+
+/* link_udp_in.c, link_udp_out.c, link_udp_wait.c: the operations of link.h. */
+int link_udp_recv(struct link *link, struct link_frame *frames, uint32_t max);
 int link_udp_send(struct link *link, const struct link_frame *frames, uint32_t count);
 int link_udp_offer(struct link *link, const struct link_frame *frames, uint32_t count,
 		   uint32_t *taken);
+enum link_wait link_udp_wait(struct link *link, uint64_t until_ns);
+void link_udp_wake(struct link *link);
 
 #endif
