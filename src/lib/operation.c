@@ -183,13 +183,14 @@ static int lend_all(struct tally_comm *comm, struct tally_work *work, const char
 
 int operation_may_start(struct tally_comm *comm, const char *call)
 {
+	bool is_left = comm->state > COMM_RUNNING;
 	int error = atomic_load(&comm->error);
 
-	if (error)
+	if (error && !(comm->pair_of && is_left)) /* a pair may have been dropped just now */
 		return report_again(error, comm->error_text);
-	if (comm->state > COMM_RUNNING)
-		return report_error(&comm->who, TALLY_ERR_USAGE, "%s after tally_comm_finalize",
-				    call);
+	if (is_left)
+		return report_error(comm_named(comm), TALLY_ERR_USAGE,
+				    "%s after tally_comm_finalize", call);
 	return TALLY_OK;
 }
 

@@ -633,7 +633,7 @@ static void race_body(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *comm = ranks_join(ranks, rank), *part;
 
-	for (uint32_t i = 0; i < 300; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		struct caller caller = { .spins = i * 37 % 400 * 50, .x = (int32_t)i };
 		int32_t x = -1;
 		pthread_t thread;
