@@ -144,7 +144,8 @@ void comm_break_pair(struct tally_comm *pair, int result, const char *text)
 /* R-CT-20: nothing succeeds from now on. */
 void comm_break(struct tally_comm *comm, int result, const char *text)
 {
-	bool is_wanted = result == TALLY_ERR_ABORTED || result == TALLY_INTERRUPTED;
+	bool is_wanted = result == TALLY_ERR_ABORTED || result == TALLY_INTERRUPTED ||
+			 comm->state == COMM_LEFT; /* a pair that nobody waits for */
 
 	if (atomic_load(&comm->error))
 		return;
