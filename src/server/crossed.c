@@ -56,8 +56,10 @@ void crossed_answered(struct server *server, struct job *job, uint32_t connectio
 
 static void rank_add(const struct server *server, struct text *text, uint32_t view, uint16_t rank)
 {
-	text_add(text, "rank %u on %s", rank,
-		 admission_member(server->jobs[view]->admission, rank)->peer.host);
+	const struct job *job = server->jobs[view];
+
+	text_add(text, "rank %u on %s", admission_named_in(job->admission, &job->config, rank),
+		 admission_member(job->admission, rank)->peer.host);
 }
 
 void crossed_edge_add(const struct server *server, struct text *text,

@@ -315,6 +315,9 @@ const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank)
 
 /* A life: granted, and not at its end. */
 bool admission_is_running(const struct admission *admission);
+/* A rank as texts say it: what a pair's is in the job that the pair is of (R-CT-58). */
+uint32_t admission_named_in(const struct admission *admission,
+			    const struct admission_config *config, uint32_t rank);
 
 /* What gatherings of one name are, each of another program: R-CT-24. */
 enum admission_together {

@@ -67,14 +67,20 @@ bool admission_pair_ranks(const char *name, uint32_t ranks[2])
 	return true;
 }
 
-uint32_t admission_named(const struct turn *turn, uint32_t rank)
+uint32_t admission_named_in(const struct admission *admission,
+			    const struct admission_config *config, uint32_t rank)
 {
 	uint32_t ranks[2];
 
-	return turn->config->life && rank < 2 && turn->admission->size == 2 &&
-			       admission_pair_ranks(turn->config->job, ranks)
+	return config->life && rank < 2 && admission->size == 2 &&
+			       admission_pair_ranks(config->job, ranks)
 		       ? ranks[rank]
 		       : rank;
+}
+
+uint32_t admission_named(const struct turn *turn, uint32_t rank)
+{
+	return admission_named_in(turn->admission, turn->config, rank);
 }
 
 /* ---- memory ---- */

@@ -46,7 +46,7 @@ struct admission_member *admission_member_at(const struct turn *turn, uint32_t r
 const char *admission_host(const struct turn *turn, uint32_t rank);
 /* Of a pair's name, "NAME/i-j": i and j. False: it is no such name. */
 bool admission_pair_ranks(const char *name, uint32_t ranks[2]);
-/* As texts say it: what rank a pair's has in the first job (R-CT-58). */
+/* As admission_named_in. */
 uint32_t admission_named(const struct turn *turn, uint32_t rank);
 /* Whose connection it is; NULL: no member's, no waiter's. */
 struct admission_member *admission_find_member(const struct turn *turn, uint32_t connection);
