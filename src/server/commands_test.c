@@ -152,8 +152,8 @@ static void step__of_all_jobs_is_one_for_each(void **state)
 	assert_int_equal(seen.event[1].type, ADMISSION_KILL);
 }
 
-/* R-CT-19: but for the parts of what runs, which may begin until it has ended. */
-static void step__of_all_jobs_ends_no_part_of_what_runs(void **state)
+/* R-CT-19: once, and the parts of what runs only when that has ended. */
+static void step__of_jobs_that_drain_ends_no_part_of_what_runs(void **state)
 {
 	struct job *part = inside_job(JOBS - 1, "part", ADMISSION_GATHER, 2);
 
@@ -161,13 +161,18 @@ static void step__of_all_jobs_ends_no_part_of_what_runs(void **state)
 	part->life = 77;
 	job_of_test()->admission->state = ADMISSION_STARTED;
 	job_of_test()->admission->life = 77;
-	jobs_tell(&test.server, ADMISSION_TERMINATE);
+	jobs_drain(&test.server);
 	assert_int_equal(seen.steps, 1);
 	assert_ptr_equal(seen.admission[0], job_of_test()->admission);
+	assert_int_equal(seen.event[0].type, ADMISSION_TERMINATE);
+	job_of_test()->admission->is_terminating = 1;
+	jobs_drain(&test.server);
+	assert_int_equal(seen.steps, 1);
 	job_of_test()->admission->state = ADMISSION_DRAIN;
-	jobs_tell(&test.server, ADMISSION_TERMINATE);
-	assert_int_equal(seen.steps, 3);
-	assert_ptr_equal(seen.admission[2], part->admission);
+	jobs_drain(&test.server);
+	assert_int_equal(seen.steps, 2);
+	assert_ptr_equal(seen.admission[1], part->admission);
+	assert_int_equal(seen.event[1].type, ADMISSION_TERMINATE);
 }
 
 /* Each step has bits of its own, which no neighbour can tell. */
@@ -358,7 +363,7 @@ int main(void)
 		T(send__of_a_query_is_noted_and_no_other_message_is),
 		T(send__of_waiting_says_for_whom_they_wait_in_turn),
 		T(step__of_all_jobs_is_one_for_each),
-		T(step__of_all_jobs_ends_no_part_of_what_runs),
+		T(step__of_jobs_that_drain_ends_no_part_of_what_runs),
 		T(step__has_fresh_random_bits),
 		T(log__of_a_step_has_its_level_its_rank_and_the_name_once),
 		T(step__goes_on_as_long_as_there_is_more_to_do),

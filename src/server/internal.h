@@ -340,6 +340,8 @@ void jobs_tick(struct server *server, uint64_t now_ns);
 void jobs_configure(struct server *server);
 /* TERMINATE or KILL, to all. */
 void jobs_tell(struct server *server, enum admission_event_type type);
+/* R-CT-19: those that are no parts of what runs are told once that the aggregator ends. */
+void jobs_drain(struct server *server);
 uint64_t jobs_wake_ns(const struct server *server);
 bool jobs_are_idle(const struct server *server);
 

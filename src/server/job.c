@@ -595,14 +595,22 @@ bool life_is_running(const struct server *server, uint64_t life)
 	return false;
 }
 
-/* R-CT-19: parts of what runs may still begin. */
 void jobs_tell(struct server *server, enum admission_event_type type)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++)
+		if (server->jobs[i])
+			job_step(server, server->jobs[i],
+				 &(struct admission_event){ .type = type });
+}
+
+void jobs_drain(struct server *server)
 {
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
 
-		if (job && !(type == ADMISSION_TERMINATE && life_is_running(server, job->life)))
-			job_step(server, job, &(struct admission_event){ .type = type });
+		if (job && !job->admission->is_terminating && !life_is_running(server, job->life))
+			job_step(server, job,
+				 &(struct admission_event){ .type = ADMISSION_TERMINATE });
 	}
 }
 

@@ -27,7 +27,7 @@ static struct {
 	bool is_busy;
 	uint32_t ends_after; /* jobs are idle once they have been ticked so often */
 	uint64_t read_ns;    /* that peer_read takes */
-	uint32_t reads, ticks, ended, events;
+	uint32_t reads, ticks, drains, ended, events;
 	uint64_t more_until_ns;
 	struct shard_event event[2][SHARD_EVENTS_MAX];
 	bool is_late; /* shard 1 tells more just after it was looked at */
@@ -60,6 +60,7 @@ void __wrap_peers_sweep(struct server *server, uint64_t now_ns);
 void __wrap_peers_last_words(struct server *server, uint64_t now_ns);
 void __wrap_jobs_tick(struct server *server, uint64_t now_ns);
 void __wrap_jobs_tell(struct server *server, enum admission_event_type type);
+void __wrap_jobs_drain(struct server *server);
 uint64_t __wrap_jobs_wake_ns(const struct server *server);
 bool __wrap_jobs_are_idle(const struct server *server);
 void __wrap_jobs_unite(struct server *server, uint64_t now_ns);
@@ -171,8 +172,18 @@ void __wrap_jobs_tick(struct server *server, uint64_t now_ns)
 void __wrap_jobs_tell(struct server *server, enum admission_event_type type)
 {
 	assert_ptr_equal(server, &test.server);
-	assert_true(type == ADMISSION_TERMINATE || type == ADMISSION_KILL);
-	hear(type == ADMISSION_KILL ? "kill " : "terminate ");
+	assert_int_equal(type, ADMISSION_KILL);
+	hear("kill ");
+}
+
+/* In each turn: a job may be no part of what runs any more. */
+void __wrap_jobs_drain(struct server *server)
+{
+	assert_ptr_equal(server, &test.server);
+	assert_true(server->is_draining);
+	loop.drains++;
+	if (loop.drains == 1)
+		hear("drain ");
 }
 
 uint64_t __wrap_jobs_wake_ns(const struct server *server)
@@ -539,7 +550,7 @@ static void drain__without_jobs_ends_when_all_peers_have_gone(void **state)
 	server_drain(&test.server);
 	turn(1, READY_CALLS);
 	assert_int_equal(server_run(&test.server), 0);
-	assert_string_equal(loop.heard, "terminate abort ");
+	assert_string_equal(loop.heard, "drain abort ");
 	assert_int_equal(test.lines, 1);
 	assert_line(0, SERVER_INFO, "", SERVER_RANK_NONE, "draining: no new jobs");
 	assert_non_null(strstr(loop.done, " local words ")); /* to whoever has LEFT, and stays */
@@ -558,7 +569,7 @@ static void drain__waits_for_jobs_and_then_for_peers(void **state)
 		turn(1, READY_CALLS);
 	run_all();
 	assert_int_equal(loop.ticks, 4);
-	assert_string_equal(loop.heard, "terminate abort "); /* once */
+	assert_string_equal(loop.heard, "drain abort "); /* once */
 	assert_int_equal(test.lines, 1);
 	assert_line(0, SERVER_INFO, "", SERVER_RANK_NONE,
 		    "draining: no new jobs, running ones may end");
@@ -591,7 +602,7 @@ static void drain__aborts_at_its_limit_and_waits_for_last_words(void **state)
 	turn(0, 0)->takes_ns = 6 * second_ns - 1;
 	loop.waits = 2;
 	run_all();
-	assert_string_equal(loop.heard, "terminate abort kill ");
+	assert_string_equal(loop.heard, "drain abort kill ");
 	assert_int_equal(test.lines, 2);
 	assert_line(1, SERVER_WARN, "", SERVER_RANK_NONE, "not drained in 300 ms: aborting");
 	assert_int_equal(test.server.limit_ns, limit_ns + 6 * second_ns);
@@ -613,13 +624,13 @@ static void stop__aborts_at_once_and_ends_after_500_ms(void **state)
 	turn(1, READY_CALLS);
 	turn(1, READY_CALLS)->takes_ns = 500 * MS_NS - 1;
 	run_all();
-	assert_string_equal(loop.heard, "kill abort ");
+	assert_string_equal(loop.heard, "kill abort drain ");
 	assert_int_equal(test.lines, 0);
 	assert_int_equal(test.server.limit_ns, limit_ns);
 	turn(1, READY_CALLS)->takes_ns = 1;
 	loop.waits = 2;
 	assert_int_equal(server_run(&test.server), SERVER_ABORTED);
-	assert_string_equal(loop.heard, "kill abort ");
+	assert_string_equal(loop.heard, "kill abort drain ");
 	assert_int_equal(test.lines, 0);
 }
 

@@ -359,7 +359,7 @@ static void run_drain(struct server *server, uint64_t now_ns)
 		server->limit_ns = now_ns + server->options.drain_ms * MS_NS;
 	server_say(server, SERVER_INFO, "draining: no new jobs%s",
 		   jobs_are_idle(server) ? "" : ", running ones may end");
-	jobs_tell(server, ADMISSION_TERMINATE);
+	jobs_drain(server);
 	/* Its workers send again, to the next instance, what its server has not got. */
 	tables_abort(server, -1, true, "the aggregator is shutting down");
 }
@@ -492,7 +492,10 @@ static bool run_is_over(const struct server *server, uint64_t now_ns)
 /* Members that have LEFT may keep their connections for as long as they like, but not us. */
 static void run_end(struct server *server, uint64_t now_ns)
 {
-	if (!server->is_draining || !jobs_are_idle(server))
+	if (!server->is_draining)
+		return;
+	jobs_drain(server);
+	if (!jobs_are_idle(server))
 		return;
 	peers_local_last(server, now_ns);
 	peers_last_words(server, now_ns);
