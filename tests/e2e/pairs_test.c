@@ -398,7 +398,7 @@ static void killed_body(struct ranks *ranks, uint32_t rank)
 	}
 	ranks_report(ranks, rank, NULL, tally_recv(&x, 1, TALLY_INT32, rank ? 0 : 1, comm));
 	/* Else rank 2 may hear first that rank 0 has finalized. */
-	for (uint32_t ms = 0; rank == 0 && ms < 5000 && !ranks->shared->report[2].at_s; ms++)
+	for (uint32_t ms = 0; rank == 0 && ms < 5000 && ranks->shared->report[2].at_s <= 0; ms++)
 		usleep(1000);
 	tally_comm_destroy(comm);
 }
