@@ -231,7 +231,7 @@ static struct wire packet_draw(void)
 			       .job = (uint16_t)job,
 			       .generation = jobs[job].job.generation,
 			       .slot = (uint16_t)index,
-			       .exponent = (uint16_t)rng_below(&bpf.rng, 255),
+			       .exponent = (uint16_t)rng_below(&bpf.rng, 65536),
 			       .seq = slot->phase };
 	uint32_t children = jobs[job].job.children;
 	const struct switch_copy *copy;
@@ -253,7 +253,7 @@ static struct wire packet_draw(void)
 	if (packet.seq == slot->phase + 1 || slot->generation != packet.generation ||
 	    !rng_below(&bpf.rng, 30)) {
 		packet.flags =
-			(uint8_t)(rng_below(&bpf.rng, 3) | rng_below(&bpf.rng, 4) << WIRE_OP_SHIFT);
+			(uint8_t)(rng_below(&bpf.rng, 4) | rng_below(&bpf.rng, 4) << WIRE_OP_SHIFT);
 		packet.lanes =
 			rng_below(&bpf.rng, 2)
 				? jobs[job].job.lanes

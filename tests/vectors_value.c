@@ -6,7 +6,7 @@
 
 /* clang-format off */
 static const struct value_name flag_names[] = {
-	{ "DATA", WIRE_DATA }, { "EXPONENT", WIRE_EXPONENT }, { "DETAIL", WIRE_DETAIL },
+	{ "DATA", WIRE_DATA }, { "EXPONENT", WIRE_EXPONENT }, { "DETAIL", WIRE_DETAIL }, { "GUESS", WIRE_GUESS },
 	{ "ADD", WIRE_ADD << WIRE_OP_SHIFT }, { "ADD_SHORT", WIRE_ADD_SHORT << WIRE_OP_SHIFT },
 	{ "MAX", WIRE_MAX << WIRE_OP_SHIFT }, { "TAKE", WIRE_TAKE << WIRE_OP_SHIFT },
 	{ "NONFINITE", WIRE_NONFINITE }, { "RANGE", WIRE_RANGE },

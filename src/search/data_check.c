@@ -39,10 +39,24 @@ static enum made update_of(const struct state *state, uint32_t worker,
 	return (*update)->wire.seq == round->seq ? MADE_EXACTLY : MADE_PAST;
 }
 
+/* R-SW-8: the larger number, or of a GUESS the larger byte. */
+static void larger(uint32_t exponent[2], const struct wire *wire)
+{
+	uint32_t own = wire->exponent / 256u, next = wire->exponent % 256u;
+
+	if (wire_round_of(wire->flags) == WIRE_GUESS) {
+		exponent[0] = own > exponent[0] ? own : exponent[0];
+		exponent[1] = next > exponent[1] ? next : exponent[1];
+	} else if (wire->exponent > exponent[0] * 256 + exponent[1]) {
+		exponent[0] = own;
+		exponent[1] = next;
+	}
+}
+
 enum made made_of(const struct state *state, const struct made_round *round,
 		  const struct switch_copy *copy, const int32_t *sum)
 {
-	uint32_t exponent = 0, sticky = 0, expected[DATA_LANES] = { 0 };
+	uint32_t exponent[2] = { 0 }, sticky = 0, expected[DATA_LANES] = { 0 };
 	bool is_wrong = false, is_take = wire_op_of(copy->flags) == WIRE_TAKE;
 	bool is_short = wire_op_of(copy->flags) == WIRE_ADD_SHORT;
 	uint32_t lanes = 0; /* the most that anybody has sent */
@@ -63,13 +77,14 @@ enum made made_of(const struct state *state, const struct made_round *round,
 		is_wrong |= (update->wire.flags ^ copy->flags) & WIRE_KIND_MASK;
 		for (uint32_t i = 0; i < update->wire.lanes; i++)
 			expected[i] += (uint32_t)update->lane[i];
-		exponent = update->wire.exponent > exponent ? update->wire.exponent : exponent;
+		larger(exponent, &update->wire);
 		sticky |= update->wire.flags & WIRE_STICKY_MASK;
 	}
 	is_wrong |= !round->is_bare && lanes != copy->lanes;
 	for (uint32_t i = 0; i < copy->lanes; i++)
 		is_wrong |= expected[i] != (uint32_t)sum[i];
-	is_wrong |= exponent != copy->exponent || sticky != (copy->flags & WIRE_STICKY_MASK);
+	is_wrong |= (exponent[0] << 8 | exponent[1]) != copy->exponent ||
+		    sticky != (copy->flags & WIRE_STICKY_MASK);
 	return is_wrong ? MADE_WRONG : MADE_EXACTLY;
 }
 

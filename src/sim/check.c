@@ -134,6 +134,21 @@ static bool has_lanes(const struct wire *packet, const int32_t *lane)
 	return i < packet->lanes;
 }
 
+/* R-SW-8 */
+static void take_exponent(struct round *round, uint16_t exponent)
+{
+	uint16_t masks[] = { 0xffff, 0 };
+
+	if (wire_round_of(round->flags) == WIRE_GUESS) {
+		masks[0] = 0xff00;
+		masks[1] = 0x00ff;
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		if ((exponent & masks[i]) > (round->exponent & masks[i]))
+			round->exponent =
+				(uint16_t)((round->exponent & ~masks[i]) | (exponent & masks[i]));
+}
+
 static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 		      const struct wire *packet, const int32_t *lane)
 {
@@ -179,8 +194,7 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	round->givers += has_lanes(packet, lane);
 	round->silent += !packet->lanes;
 	round->flags |= flags & WIRE_STICKY_MASK;
-	if (packet->exponent > round->exponent)
-		round->exponent = packet->exponent;
+	take_exponent(round, packet->exponent);
 	for (uint32_t i = 0; i < packet->lanes; i++) {
 		if (i >= round->lanes)
 			sum[i] = lane[i];

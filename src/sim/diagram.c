@@ -101,7 +101,7 @@ static void published_print(const struct diagram_event *event, enum sim_rules ru
 static void event_print(const struct columns *columns, const struct diagram_event *event,
 			enum sim_rules rules, FILE *file)
 {
-	static const char *const rounds[] = { "", " EXPONENT", " DETAIL", " ?" };
+	static const char *const rounds[] = { "", " EXPONENT", " DETAIL", " GUESS" };
 	const struct wire *packet = &event->packet;
 	bool has_round = packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT;
 	char row[ROW];

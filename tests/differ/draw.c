@@ -129,7 +129,8 @@ static void dense_draw(struct differ *differ, const struct switch_job *job,
 	packet->type = one_in(differ, 5) ? WIRE_PROBE : WIRE_UPDATE;
 	packet->seq = slot->phase;
 	packet->child = missing_from(differ, job, slot->bitmap);
-	packet->exponent = one_in(differ, 8) ? WIRE_EXPONENT_UNKNOWN : (uint16_t)below(differ, 255);
+	packet->exponent = one_in(differ, 8) ? WIRE_EXPONENT_UNKNOWN
+					     : (uint16_t)below(differ, 65536);
 	if (slot->generation != packet->generation)
 		packet->seq = 1, is_next = true;
 	else if (is_full && !slot->final && !one_in(differ, 4))
@@ -143,7 +144,7 @@ static void dense_draw(struct differ *differ, const struct switch_job *job,
 	if (is_next || one_in(differ, 40)) {
 		packet->tag = one_in(differ, 2) ? rng_u32(&differ->rng) : below(differ, 3);
 		packet->flags =
-			(uint8_t)(below(differ, 3) | below(differ, WIRE_OP_END) << WIRE_OP_SHIFT);
+			(uint8_t)(below(differ, 4) | below(differ, WIRE_OP_END) << WIRE_OP_SHIFT);
 		packet->lanes = lanes_draw(differ, job);
 	} else if (wire_op_of(packet->flags) == WIRE_ADD_SHORT && !one_in(differ, 5)) {
 		packet->lanes = lanes_draw(differ, job);

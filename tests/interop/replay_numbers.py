@@ -117,8 +117,7 @@ def fault_of(header, length):
         return LANES
     if length != packet.HEADER.size + 4 * lanes:
         return LENGTH
-    is_bare = kind == packet.RESULT and flags & packet.BARE
-    return FLAGS if is_round and flags & 3 == 3 or is_bare else OK
+    return FLAGS if kind == packet.RESULT and flags & packet.BARE else OK
 
 
 def one_packet(length, fault, header, again=None, fields=None):

@@ -340,6 +340,20 @@ CORE_INLINE int switch_fits(const struct switch_copy *copy, const struct wire *p
 	return packet->lanes == copy->lanes || wire_op_of(copy->flags) == WIRE_ADD_SHORT;
 }
 
+/* R-SW-8: the larger one; in a GUESS round, of each byte. */
+CORE_INLINE uint16_t switch_exponent(uint16_t a, uint16_t b, uint8_t flags)
+{
+	uint16_t own = wire_guess_own(a), next = wire_guess_next(a);
+
+	if (wire_round_of(flags) != WIRE_GUESS)
+		return a > b ? a : b;
+	if (wire_guess_own(b) > own)
+		own = wire_guess_own(b);
+	if (wire_guess_next(b) > next)
+		next = wire_guess_next(b);
+	return wire_guess_field(own, next);
+}
+
 /* R-SW-8: another child's UPDATE of the phase that collects. */
 CORE_INLINE enum switch_verdict switch_combine(const struct switch_job *job,
 					       struct switch_slot *slot, int32_t *sum,
@@ -353,8 +367,7 @@ CORE_INLINE enum switch_verdict switch_combine(const struct switch_job *job,
 	switch_child_in(slot, packet);
 	copy->flags |= packet->flags & WIRE_STICKY_MASK;
 	copy->last = packet->child;
-	if (packet->exponent > copy->exponent)
-		copy->exponent = packet->exponent;
+	copy->exponent = switch_exponent(copy->exponent, packet->exponent, copy->flags);
 	if (packet->lanes > copy->lanes) { /* of ADD_SHORT, or the copy has none */
 		switch_extend(sum, copy->lanes, lane, packet->lanes, end);
 		copy->lanes = packet->lanes;

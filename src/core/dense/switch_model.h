@@ -133,8 +133,13 @@ static inline void model_add(struct model_copy *copy, const struct wire *packet,
 
 	copy->flags |= packet->flags & 0x60;
 	copy->last = packet->child;
-	if (copy->exponent < packet->exponent)
-		copy->exponent = packet->exponent;
+	for (uint32_t high = 0xff00, low = 0xff; high;
+	     high = low, low = 0) { /* of GUESS, byte by byte */
+		uint32_t all = packet->flags % 4 == 3 ? high : 0xffff;
+
+		if ((copy->exponent & all) < (packet->exponent & all))
+			copy->exponent = (copy->exponent & ~all) | (packet->exponent & all);
+	}
 	for (uint32_t i = 0; i < packet->lanes; i++) {
 		int64_t old = (int32_t)copy->sum[i], new = (int32_t)lane[i];
 

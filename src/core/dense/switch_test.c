@@ -65,7 +65,7 @@ static uint16_t draw_exponent(void)
 
 static uint8_t draw_kind(void)
 {
-	return (uint8_t)(random_below(3) | random_below(4) << 2);
+	return (uint8_t)(random_below(4) | random_below(4) << 2);
 }
 
 static uint16_t draw_lanes(uint32_t lanes_max, uint8_t flags)

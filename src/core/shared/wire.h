@@ -41,7 +41,7 @@ enum wire_type {
 };
 
 /* R-WIRE-5: in bits 0-1 of the flags, and in bits 2-3. */
-enum wire_round { WIRE_DATA = 0, WIRE_EXPONENT = 1, WIRE_DETAIL = 2 };
+enum wire_round { WIRE_DATA = 0, WIRE_EXPONENT = 1, WIRE_DETAIL = 2, WIRE_GUESS = 3 };
 enum wire_op { WIRE_ADD = 0, WIRE_ADD_SHORT = 1, WIRE_MAX = 2, WIRE_TAKE = 3, WIRE_OP_END };
 
 enum {
@@ -60,6 +60,7 @@ enum {
 /* R-WIRE-10, R-WIRE-2 */
 enum {
 	WIRE_EXPONENT_UNKNOWN = 0xffff, /* the slot's next chunk has not been submitted */
+	WIRE_NEXT_UNKNOWN = 0xff,       /* the same in a GUESS round, whose field has two bytes */
 	WIRE_CHILD_OTHER = 0xffff,      /* RESULT: the last contributor was in another subtree */
 };
 
@@ -85,6 +86,22 @@ CORE_INLINE uint8_t wire_round_of(uint8_t flags)
 CORE_INLINE uint8_t wire_op_of(uint8_t flags)
 {
 	return (uint8_t)((flags & WIRE_OP_MASK) >> WIRE_OP_SHIFT);
+}
+
+/* R-WIRE-10: of a GUESS round, this chunk's exponent and that of the slot's next one. */
+CORE_INLINE uint16_t wire_guess_field(uint32_t own, uint32_t next)
+{
+	return (uint16_t)(own << 8 | next);
+}
+
+CORE_INLINE uint16_t wire_guess_own(uint16_t field)
+{
+	return (uint16_t)(field >> 8);
+}
+
+CORE_INLINE uint16_t wire_guess_next(uint16_t field)
+{
+	return field & 0xff;
 }
 
 /* R-WIRE-1: of version 1, whose trailer has none. */
@@ -159,7 +176,7 @@ enum wire_fault {
 	WIRE_FAULT_TYPE,    /* no such type, or not one that this side takes */
 	WIRE_FAULT_LANES,   /* not a multiple of 4, or more or fewer than this type may carry */
 	WIRE_FAULT_LENGTH,  /* bytes and lanes disagree */
-	WIRE_FAULT_FLAGS,   /* no such round, or BARE where it means nothing */
+	WIRE_FAULT_FLAGS,   /* BARE where it means nothing */
 	WIRE_FAULT_COUNT
 };
 
@@ -201,9 +218,6 @@ CORE_INLINE enum wire_fault wire_check(const uint8_t *at, uint32_t bytes, struct
 		return WIRE_FAULT_LANES;
 	if (bytes != wire_bytes(packet->lanes))
 		return WIRE_FAULT_LENGTH;
-	if ((packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT) &&
-	    wire_round_of(packet->flags) > WIRE_DETAIL)
-		return WIRE_FAULT_FLAGS;
 	if (packet->type == WIRE_RESULT && packet->flags & WIRE_BARE)
 		return WIRE_FAULT_FLAGS;
 	return WIRE_OK;
