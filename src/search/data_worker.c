@@ -26,9 +26,9 @@ static uint32_t ring_of(void)
 
 static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life)
 {
-	struct worker_memory memory = { scratch->shards,
-					scratch->slots,
-					{ scratch->ops[0], scratch->ops[1] } };
+	struct worker_memory memory = {
+		scratch->shards, scratch->slots, { scratch->ops[0], scratch->ops[1] }, { { 0 } }
+	};
 
 	memset(scratch->ops, 0, sizeof(scratch->ops));
 	worker_init(&scratch->worker, &world.map, world.slots_all, DATA_LANES, ring_of(), &memory);
@@ -52,7 +52,8 @@ static void ops_load(const struct worker_state *from, uint32_t worker, struct sc
 						  .first = stream->chunks,
 						  .chunks = op_chunks(world.config, i),
 						  .done = from->done[i],
-						  .full = map_full(op.shape, DATA_LANES) };
+						  .full = map_full(op.shape, DATA_LANES),
+						  .past = PAST_NONE };
 		stream->chunks += op_chunks(world.config, i);
 	}
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)

@@ -349,6 +349,7 @@ static void begin_late(enum map_stream which)
 		.chunks = before + more,
 		.done = before,
 		.full = map_full(under_way.shape, worker.lanes),
+		.past = PAST_NONE,
 	};
 	for (uint32_t shard = 0; shard < worker.map.shards; shard++)
 		worker.shards[shard].next[which] = groups * stays;
@@ -357,7 +358,7 @@ static void begin_late(enum map_stream which)
 static void begin(uint32_t number)
 {
 	static const uint32_t lanes[] = { 4, 8, 360, WIRE_LANES_MAX };
-	struct worker_memory memory = { shards, slots, { ops[0], ops[1] } };
+	struct worker_memory memory = { shards, slots, { ops[0], ops[1] }, { { 0 } } };
 	uint32_t most;
 	struct map map;
 

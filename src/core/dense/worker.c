@@ -49,8 +49,13 @@ void worker_init(struct worker *worker, const struct map *map, uint32_t slots, u
 				   .ops_max = ops_max,
 				   .shards = memory->shards,
 				   .slot = memory->slot };
-	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
-		worker->stream[stream].ops = memory->ops[stream];
+	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
+		const struct past *past = &memory->past[i];
+
+		CORE_ASSERT(!past->ops || past->ring >= past->reach + ops_max);
+		worker->stream[i] = (struct worker_stream){ .ops = memory->ops[i], .past = *past };
+		worker->stream[i].past.count = 0;
+	}
 	for (uint32_t shard = 0; shard < map->shards; shard++)
 		worker->shards[shard] = (struct worker_shard){ 0 };
 	for (uint64_t i = 0; i < (uint64_t)map->shards * slots; i++)
@@ -70,16 +75,36 @@ enum map_stream worker_stream_of(const struct worker *worker, struct map_shape s
 	return chunks <= MAP_EXPRESS_CHUNKS ? MAP_EXPRESS : MAP_BULK;
 }
 
-/* R-WK-7: the pair's next chunk and no other. R-WK-2: its slot waits for nothing. */
+/* R-WK-8: what a chunk's first round is, if it may start; of a GUESS, *guess. */
+static enum past_guess first_round(const struct worker *worker, enum map_stream stream,
+				   const struct worker_slot *slot, uint64_t chunk, uint16_t *guess)
+{
+	const struct past *past = &worker->stream[stream].past;
+	const struct worker_op_state *state;
+
+	if (slot->governing != WIRE_EXPONENT_UNKNOWN || !past->count)
+		return PAST_UNKNOWN;
+	state = op_at(worker, stream, op_find(worker, stream, chunk));
+	if (state->past == PAST_NONE)
+		return PAST_UNKNOWN;
+	return past_guess(past, state->past, chunk - state->first, guess);
+}
+
+/* R-WK-7: the pair's next chunk and no other. R-WK-2: its slot waits for nothing. R-WK-18: nor does its guess. */
 bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stream stream,
 		      uint32_t *slot)
 {
 	uint64_t k = worker->shards[shard].next[stream];
+	uint64_t chunk = map_chunk(&worker->map, stream, shard, k);
+	const struct worker_slot *at;
+	uint16_t guess;
 
-	if (map_chunk(&worker->map, stream, shard, k) >= worker->stream[stream].chunks)
+	if (chunk >= worker->stream[stream].chunks)
 		return false;
 	*slot = worker->map.base[stream] + (uint32_t)(k % worker->map.pool[stream]);
-	return slot_at(worker, shard, *slot)->state == WORKER_IDLE;
+	at = slot_at(worker, shard, *slot);
+	return at->state == WORKER_IDLE &&
+	       first_round(worker, stream, at, chunk, &guess) != PAST_WAITS;
 }
 
 /* R-MAP-4: its first chunk is behind the last one's last. */
@@ -96,7 +121,10 @@ static void submit(struct worker *worker, const struct worker_op *op)
 	*state = (struct worker_op_state){ .op = *op,
 					   .first = stream->chunks,
 					   .chunks = map_chunks(op->count, full),
-					   .full = full };
+					   .full = full,
+					   .past = PAST_NONE };
+	if (op->is_scaled && op->key && stream->past.ops)
+		state->past = past_put(&stream->past, op->key, state->chunks);
 	stream->chunks += state->chunks;
 	stream->tail++;
 }
@@ -176,13 +204,19 @@ static enum worker_wish wish_of(const struct worker_op *op, const struct worker_
 	return op->wants(op->caller, chunk->first, chunk->elements);
 }
 
+/* One of elements, at whatever exponent. */
+static bool is_data_round(uint8_t flags)
+{
+	return wire_round_of(flags) == WIRE_DATA || wire_round_of(flags) == WIRE_GUESS;
+}
+
 /* R-WK-14: can this worker do without the lanes of the RESULT? Of a part it may have them itself. R-WK-15: can the
  * others do without its own? */
 static void lanes_spare(struct worker_slot *slot, const struct worker_op *op,
 			const struct worker_chunk *chunk, bool is_silent)
 {
 	enum worker_wish wish = wish_of(op, chunk);
-	bool is_data = wire_round_of(slot->flags) == WIRE_DATA;
+	bool is_data = is_data_round(slot->flags);
 	bool is_mine = is_data && op->ends && wire_op_of(slot->flags) == WIRE_TAKE && !is_silent;
 
 	slot->is_bare = slot->lanes && (is_mine || wish == WORKER_WANTS_NONE);
@@ -217,6 +251,8 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 	slot->is_resent = 0;
 	slot->flags = (uint8_t)((uint32_t)round | lane_op << WIRE_OP_SHIFT);
 	slot->tag = map_tag(state->op.hash, chunk - state->first);
+	if (round == WIRE_GUESS) /* R-WK-18 */
+		slot->tag ^= slot->scale;
 	lanes = round == WIRE_EXPONENT ? 0 : map_lanes(state->op.shape, actions->chunk.elements);
 	slot->lanes = (uint16_t)((lanes + step - 1) / step * step);
 	slot->sent = slot->lanes;
@@ -233,18 +269,26 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 					 .tag = slot->tag };
 }
 
-/* R-WK-8: before a scaled chunk without an agreed exponent all workers do one EXPONENT round. The last
- * accepted result decides, so all decide alike. */
+/* R-WK-8: before a scaled chunk without an agreed exponent all workers do one EXPONENT round, or guess. Accepted
+ * results decide, so all decide alike. */
 static void start(struct worker *worker, uint32_t shard, enum map_stream stream,
 		  struct worker_actions *actions)
 {
 	struct worker_slot *slot;
+	uint64_t chunk;
 	uint32_t index;
+	uint16_t guess;
 
 	CORE_ASSERT(worker_may_start(worker, shard, stream, &index));
 	slot = slot_at(worker, shard, index);
 	slot->k = worker->shards[shard].next[stream]++;
-	slot->op = op_find(worker, stream, map_chunk(&worker->map, stream, shard, slot->k));
+	chunk = map_chunk(&worker->map, stream, shard, slot->k);
+	slot->op = op_find(worker, stream, chunk);
+	if (first_round(worker, stream, slot, chunk, &guess) == PAST_KNOWN) {
+		slot->scale = guess;
+		build(worker, shard, index, WIRE_GUESS, actions);
+		return;
+	}
 	if (op_at(worker, stream, slot->op)->op.is_scaled &&
 	    slot->governing == WIRE_EXPONENT_UNKNOWN)
 		build(worker, shard, index, WIRE_EXPONENT, actions);
@@ -284,6 +328,31 @@ static bool has_its_lanes(const struct worker_slot *slot, const struct wire *pac
 	return packet->lanes >= slot->sent && packet->lanes <= slot->lanes;
 }
 
+/* R-WK-18: all are told the exponent of the chunk, and judge alike. False: the chunk is done again, at that. */
+static bool guess_fits(struct worker_slot *slot, const struct wire *packet)
+{
+	uint16_t own = wire_guess_own(packet->exponent), next = wire_guess_next(packet->exponent);
+
+	slot->governing = next == WIRE_NEXT_UNKNOWN ? WIRE_EXPONENT_UNKNOWN : next;
+	if (past_fits(slot->scale, own))
+		return true;
+	slot->governing = own; /* of the DATA round to come */
+	return false;
+}
+
+/* What the chunk's exponent was: what later operations guess from. */
+static void note(struct worker *worker, enum map_stream which, const struct worker_slot *slot,
+		 uint64_t chunk, const struct wire *packet)
+{
+	struct worker_stream *stream = &worker->stream[which];
+	const struct worker_op_state *state = op_at(worker, which, slot->op);
+	bool is_guess = wire_round_of(slot->flags) == WIRE_GUESS;
+
+	if (state->past != PAST_NONE && is_data_round(slot->flags))
+		past_note(&stream->past, state->past, chunk - state->first,
+			  is_guess ? wire_guess_own(packet->exponent) : slot->scale);
+}
+
 /* R-WK-6: nothing of another round is stored. R-WK-2: the next one is built only then. */
 static void accept(struct worker *worker, uint32_t shard, const struct wire *packet,
 		   struct worker_actions *actions)
@@ -292,6 +361,7 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	enum map_stream stream = stream_of_slot(worker, packet->slot);
 	const struct worker_op_state *state = op_at(worker, stream, slot->op);
 	enum wire_round round = (enum wire_round)wire_round_of(slot->flags);
+	uint64_t chunk = map_chunk(&worker->map, stream, shard, slot->k);
 	uint32_t lane_op = wire_op_of(slot->flags);
 	bool is_sum = lane_op == WIRE_ADD || lane_op == WIRE_ADD_SHORT;
 
@@ -304,10 +374,12 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	actions->is_accepted = true;
 	slot->governing =
 		packet->exponent; /* R-WK-8: what all were told, not what is known here by now */
-	if (round == WIRE_EXPONENT) {
+	actions->is_again = round == WIRE_GUESS && !guess_fits(slot, packet);
+	if (round == WIRE_EXPONENT || actions->is_again) {
 		build(worker, shard, packet->slot, WIRE_DATA, actions);
 		return;
 	}
+	note(worker, stream, slot, chunk, packet);
 	actions->store = true;
 	actions->stored_round = round;
 	actions->stored_scale = slot->scale;
@@ -315,8 +387,9 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	actions->is_bare = slot->lanes && !packet->lanes;
 	actions->is_joined = slot->is_kept && !actions->is_bare;
 	actions->joined_by = (enum wire_op)lane_op;
-	actions->stored = chunk_of(worker, state, map_chunk(&worker->map, stream, shard, slot->k));
-	if (round == WIRE_DATA && is_sum && packet->flags & WIRE_STICKY_MASK) { /* R-WK-10 */
+	actions->stored = chunk_of(worker, state, chunk);
+	if (is_data_round(slot->flags) && is_sum &&
+	    packet->flags & WIRE_STICKY_MASK) { /* R-WK-10 */
 		actions->is_amended_later = true;
 		build(worker, shard, packet->slot, WIRE_DETAIL, actions);
 		return;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker.h - a worker's state machine: WHAT may be sent, never when. worker_step(event) fills in
- * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-16.
+ * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-18.
  *
- * A chunk keeps its slot through [EXPONENT] DATA [DETAIL], with consecutive seqs. All workers choose the
- * same round for the same seq, because the choice depends on the type of the chunk and on the last
- * accepted result of the slot alone.
+ * A chunk keeps its slot through [EXPONENT or GUESS] DATA [DETAIL], with consecutive seqs. All workers choose the
+ * same round for the same seq, because the choice depends on the operations of the stream and on accepted results
+ * alone.
  */
 #ifndef CORE_WORKER_H
 #define CORE_WORKER_H
 
+#include "core/dense/past.h"
 #include "core/shared/map.h"
 #include "core/shared/wire.h"
 
@@ -25,6 +26,7 @@ struct worker_op {
 	enum map_stream stream;
 	enum wire_op lane_op;
 	bool is_scaled; /* floats: needs an agreed exponent per chunk */
+	uint64_t key;   /* R-WK-17; 0: its exponents are never guessed */
 	/* R-WK-13. NULL: every worker has all elements. Else they are in parts, and of each part just one worker has the
 	 * elements. Part p ends before element ends[p], the last one at count; lent until the operation is complete.
 	 * This worker has part `mine`; none: `mine` is `parts`. It is unscaled, and lane_op is TAKE. */
@@ -42,6 +44,7 @@ struct worker_op_state {
 	uint64_t chunks;
 	uint64_t done; /* chunks that are complete */
 	uint32_t full; /* elements of each but the last */
+	uint64_t past; /* its number in the stream's past, or PAST_NONE */
 };
 
 enum worker_slot_state { WORKER_IDLE, WORKER_OUTSTANDING };
@@ -54,7 +57,7 @@ struct worker_slot {
 	uint16_t lanes;     /* of that round's RESULT; as sent, but where another worker has them */
 	uint16_t sent;      /* of lanes that end in zeros (R-WK-16): a RESULT has these or more */
 	uint16_t governing; /* exponent of the last accepted result; UNKNOWN before the first */
-	uint16_t scale;     /* exponent that this chunk's DATA round was scaled with */
+	uint16_t scale;     /* exponent that this chunk's DATA or GUESS round was scaled with */
 	uint8_t state;      /* enum worker_slot_state */
 	uint8_t flags;      /* bits 0-3, as sent */
 	uint8_t is_probed;  /* a PROBE went out since the last copy of the UPDATE */
@@ -74,6 +77,7 @@ struct worker_stream {
 	struct worker_op_state *ops; /* ring of ops_max */
 	uint64_t head, tail;         /* oldest operation kept, next to be submitted */
 	uint64_t chunks; /* chunks submitted ever: the counter of the next operation's first */
+	struct past past;
 };
 
 struct worker {
@@ -124,8 +128,9 @@ enum worker_ahead {
  *           elements that this worker does not have (R-WK-13). Once sent, these bytes never change, but for
  *           WIRE_RESENT. header.lanes is `lanes`, or 0: then the lanes stay in the buffer (R-WK-15). What
  *           worker_trim says goes out.
- *   store   the RESULT's lanes, and zeros up to `stored_lanes` (R-WK-16), belong to `stored`: `stored_round` DATA
- *           writes the destination (scaled by `stored_scale`; raw, neither divided nor saturated, if
+ *           Of a GUESS round the field says the exponent of `chunk` as well (wire_guess_field).
+ *   store   the RESULT's lanes, and zeros up to `stored_lanes` (R-WK-16), belong to `stored`: `stored_round` DATA or
+ *           GUESS writes the destination (scaled by `stored_scale`; raw, neither divided nor saturated, if
  *           `is_amended_later`), DETAIL amends it. build comes first: the source may be the destination. If
  *           `is_bare` the RESULT has no lanes: those of a TAKE round are in the slot's buffer; else nobody wants
  *           them. If `is_joined` the slot's buffer has lanes, from before build, that are to be combined with them
@@ -141,6 +146,7 @@ struct worker_actions {
 	bool is_op_done;        /* the operation `stored.cookie` is complete */
 	bool is_protocol_error; /* a RESULT of another round: nothing was stored; the job is broken */
 	bool is_amended_later, is_bare, is_joined;
+	bool is_again; /* a GUESS does not fit: `build` is the DATA round instead of it */
 	uint32_t slot; /* of build, resend, probe, accepted, held, asked */
 	struct wire header;
 	uint16_t lanes; /* build */
@@ -150,17 +156,20 @@ struct worker_actions {
 	struct worker_chunk stored;
 	enum wire_round stored_round;
 	uint16_t stored_lanes;
-	uint16_t build_scale; /* build, DATA of a scaled chunk: the exponent to scale with */
+	uint16_t
+		build_scale; /* build, DATA or GUESS of a scaled chunk: the exponent to scale with */
 	uint16_t stored_scale;
 };
 
 /* Memory that worker_init wants: `shards` worker_shards, `slots_all` = shards * slots worker_slots, and
- * ops_max worker_op_states for each stream. It keeps the pointers. Grants are filled in by the caller
+ * ops_max worker_op_states for each stream; and each stream's past, with its memory: a ring of reach + ops_max. It keeps the
+ * pointers. Grants are filled in by the caller
  * afterwards: worker->shards[i].{generation, job, child}. */
 struct worker_memory {
 	struct worker_shard *shards;
 	struct worker_slot *slot;
 	struct worker_op_state *ops[MAP_STREAMS];
+	struct past past[MAP_STREAMS];
 };
 
 /* worker_init starts a life: no result yet, all seqs, counters and operations 0 (R-WK-12). lanes 4..
