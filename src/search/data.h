@@ -22,6 +22,8 @@ enum {
 	DATA_POOL = 4,
 	DATA_OPS = 4,
 	DATA_CHUNKS = 24,
+	DATA_GUESSED = 6, /* chunks whose exponents a row may choose */
+	DATA_ZERO = 255,
 };
 
 struct data_op {
@@ -56,7 +58,10 @@ struct data_config {
 	uint32_t scattered;
 	uint32_t
 		shorts; /* R-WK-16: bit o: in operation o lanes end in zeros: half of them, all, or none */
-	uint32_t express;              /* bit o: operation o takes the express stream */
+	uint32_t express;       /* bit o: operation o takes the express stream */
+	uint8_t keys[DATA_OPS]; /* R-WK-17: not 0: this operation's exponents may be guessed */
+	/* Of each worker's chunks; 0: as data_values.c has it; DATA_ZERO: it has no element but 0. */
+	uint8_t exponent[DATA_WORKERS][DATA_GUESSED];
 	uint32_t sticky[DATA_WORKERS]; /* bit c: this worker's DATA of chunk c sets NONFINITE */
 	bool is_fifo;
 	uint32_t first_seq; /* seqs start after this one (and slots' phases at it): near the wrap */

@@ -38,8 +38,12 @@ int32_t value_sum(const struct data_config *config, uint32_t chunk, enum wire_ro
 	return (int32_t)sum;
 }
 
-uint32_t exponent_of(uint32_t worker, uint32_t chunk)
+uint32_t exponent_of(const struct data_config *config, uint32_t worker, uint32_t chunk)
 {
+	uint32_t said = chunk < DATA_GUESSED ? config->exponent[worker][chunk] : 0;
+
+	if (said)
+		return said == DATA_ZERO ? 0 : said;
 	return 100 + (worker * 5 + chunk * 3) % 7;
 }
 
@@ -48,7 +52,7 @@ uint32_t exponent_max(const struct data_config *config, uint32_t chunk)
 	uint32_t max = 0;
 
 	for (uint32_t w = 0; w < config->workers; w++)
-		max = exponent_of(w, chunk) > max ? exponent_of(w, chunk) : max;
+		max = exponent_of(config, w, chunk) > max ? exponent_of(config, w, chunk) : max;
 	return max;
 }
 
@@ -156,14 +160,15 @@ struct worker_op op_make(const struct data_config *config, uint32_t worker, uint
 				   .mine = worker,
 				   .wants = wish_of,
 				   .caller = &wishers[worker][op],
-				   .is_scaled = config->ops[op].is_scaled };
+				   .is_scaled = config->ops[op].is_scaled,
+				   .key = config->keys[op] };
 }
 
 int tag_chunk(const struct data_config *config, uint32_t tag)
 {
 	for (uint32_t op = 0, chunk = 0; op < config->ops_count; op++)
 		for (uint32_t i = 0; i < op_chunks(config, op); i++, chunk++)
-			if (map_tag(op_hash(op), i) == tag)
+			if ((map_tag(op_hash(op), i) ^ tag) <= 0xff) /* R-WK-18 */
 				return (int)chunk;
 	return -1;
 }

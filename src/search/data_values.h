@@ -13,7 +13,7 @@ int32_t value_of(uint32_t worker, uint32_t chunk, enum wire_round round, uint32_
 bool value_is_had(const struct data_config *config, uint32_t worker, uint32_t chunk, uint32_t lane);
 int32_t value_sum(const struct data_config *config, uint32_t chunk, enum wire_round round,
 		  uint32_t lane);
-uint32_t exponent_of(uint32_t worker, uint32_t chunk);
+uint32_t exponent_of(const struct data_config *config, uint32_t worker, uint32_t chunk);
 uint32_t exponent_max(const struct data_config *config, uint32_t chunk);
 
 struct worker_op op_make(const struct data_config *config, uint32_t worker, uint32_t op);
@@ -22,7 +22,7 @@ uint32_t op_chunks(const struct data_config *config, uint32_t op);
 uint32_t chunk_lanes(const struct data_config *config, const struct worker_chunk *chunk);
 uint32_t op_first_chunk(const struct data_config *config, uint32_t op);
 uint32_t chunk_number(const struct data_config *config, const struct worker_chunk *chunk);
-/* The chunk that a tag stands for, for people; -1: none. */
+/* The chunk that a tag stands for, that of a GUESS too; -1: none. */
 int tag_chunk(const struct data_config *config, uint32_t tag);
 /* The workers that do not want the elements at a place of an operation: a set of bits. */
 uint32_t unwanted_of(const struct data_config *config, uint32_t op, uint32_t place);

@@ -6,12 +6,16 @@
 #include "search/data_world.h"
 #include "search/slow.h"
 
+enum { REACH = DATA_OPS, PAST = 2 * DATA_OPS };
+
 /* A worker in full, for a step. */
 struct scratch {
 	struct worker worker;
 	struct worker_shard shards[DATA_SHARDS];
 	struct worker_slot slots[DATA_SHARDS * (MAP_EXPRESS_SLOTS_MIN + DATA_POOL)];
 	struct worker_op_state ops[MAP_STREAMS][DATA_OPS];
+	struct past_op past[MAP_STREAMS][PAST];
+	uint8_t exponents[MAP_STREAMS][PAST * DATA_GUESSED];
 };
 
 static struct worker_slot *scratch_slot(struct scratch *scratch, uint32_t cell)
@@ -30,6 +34,12 @@ static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life
 		scratch->shards, scratch->slots, { scratch->ops[0], scratch->ops[1] }, { { 0 } }
 	};
 
+	for (uint32_t i = 0; i < MAP_STREAMS; i++)
+		memory.past[i] = (struct past){ .ops = scratch->past[i],
+						.exponents = scratch->exponents[i],
+						.ring = PAST,
+						.reach = REACH,
+						.chunks = DATA_GUESSED };
 	memset(scratch->ops, 0, sizeof(scratch->ops));
 	worker_init(&scratch->worker, &world.map, world.slots_all, DATA_LANES, ring_of(), &memory);
 	for (uint32_t i = 0; i < world.map.shards; i++) {
@@ -39,6 +49,47 @@ static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life
 	}
 	for (uint32_t i = 0; i < world.map.shards * world.slots_all; i++)
 		scratch->slots[i].seq = world.config->first_seq;
+}
+
+/* What was agreed of the chunks that are stored. */
+static uint64_t past_load(const struct worker_state *from, const struct worker_op *op,
+			  struct past *past)
+{
+	uint32_t index = (uint32_t)op->cookie, first = op_first_chunk(world.config, index);
+	uint32_t chunks = op_chunks(world.config, index);
+	uint64_t number;
+
+	if (!op->key)
+		return PAST_NONE;
+	number = past_put(past, op->key, chunks);
+	for (uint32_t i = 0; i < chunks; i++)
+		if (from->stored[first + i])
+			past_note(past, number, i, exponent_max(world.config, first + i));
+	return number;
+}
+
+/* R-WK-18: that, and nothing else, is known after a step. */
+static void past_judge(const struct worker_state *to, const struct scratch *scratch,
+		       struct step *step)
+{
+	uint64_t number[MAP_STREAMS] = { 0 };
+
+	for (uint32_t i = 0; i < to->submitted; i++) {
+		struct worker_op op = op_make(world.config, 0, i);
+		const uint8_t *known = scratch->exponents[op.stream];
+
+		if (!op.key)
+			continue;
+		known += number[op.stream]++ * DATA_GUESSED;
+		for (uint32_t c = 0; c < op_chunks(world.config, i); c++) {
+			uint32_t chunk = op_first_chunk(world.config, i) + c;
+			uint32_t agreed = exponent_max(world.config, chunk);
+
+			if (known[c] != (to->stored[chunk] ? agreed : PAST_OPEN))
+				step_broken(step, "R-WK-18: what is known of a chunk is not its "
+						  "agreed exponent");
+		}
+	}
 }
 
 static void ops_load(const struct worker_state *from, uint32_t worker, struct scratch *scratch)
@@ -53,7 +104,7 @@ static void ops_load(const struct worker_state *from, uint32_t worker, struct sc
 						  .chunks = op_chunks(world.config, i),
 						  .done = from->done[i],
 						  .full = map_full(op.shape, DATA_LANES),
-						  .past = PAST_NONE };
+						  .past = past_load(from, &op, &stream->past) };
 		stream->chunks += op_chunks(world.config, i);
 	}
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)
@@ -165,14 +216,18 @@ static void worker_build(uint32_t worker, uint32_t cell, const struct worker_act
 	if (actions->look == WORKER_AHEAD_ZERO)
 		packet.wire.exponent = 0;
 	if (actions->look == WORKER_AHEAD_SCAN)
-		packet.wire.exponent =
-			(uint16_t)exponent_of(worker, chunk_number(world.config, &actions->ahead));
+		packet.wire.exponent = (uint16_t)exponent_of(
+			world.config, worker, chunk_number(world.config, &actions->ahead));
+	if (round == WIRE_GUESS)
+		packet.wire.exponent = (uint16_t)(exponent_of(world.config, worker, chunk) * 256 +
+						  packet.wire.exponent % 256);
 	for (uint32_t i = 0; actions->lanes && i < chunk_lanes(world.config, &actions->chunk); i++)
 		if (value_is_had(world.config, worker, chunk, i))
 			packet.lane[i] = value_of(worker, chunk, round, i);
 	worker_short(&scratch->worker, world.cell[cell].shard, actions, &packet, step);
 	slot->sent = scratch_slot(scratch, cell)->sent;
-	if (round == WIRE_DATA && world.config->sticky[worker] >> chunk & 1)
+	if ((round == WIRE_DATA || round == WIRE_GUESS) &&
+	    world.config->sticky[worker] >> chunk & 1)
 		packet.wire.flags |= WIRE_NONFINITE;
 	if (round == WIRE_DATA && world.config->ops[actions->chunk.cookie].is_scaled &&
 	    actions->build_scale != exponent_max(world.config, chunk))
@@ -212,6 +267,10 @@ static void worker_store(const struct worker_actions *actions, const int32_t *la
 	for (uint32_t i = 0; lane && i < chunk_lanes(world.config, &actions->stored); i++)
 		if (lane[i] != value_sum(world.config, chunk, actions->stored_round, i))
 			step_broken(step, "SUM: what is stored is not the sum over all workers");
+	if (actions->stored_round == WIRE_GUESS && exponent_max(world.config, chunk) &&
+	    (exponent_max(world.config, chunk) > actions->stored_scale ||
+	     exponent_max(world.config, chunk) + 3 < actions->stored_scale))
+		step_broken(step, "EXP: a guess is taken that is too low, or too high");
 	if (to->stored[chunk] != before)
 		step_broken(step, "W1: a chunk is stored twice, or out of turn");
 	to->stored[chunk] = actions->is_amended_later ? 1 : 2;
@@ -305,6 +364,7 @@ static void worker_act(uint32_t worker, const struct worker_event *event,
 	if (actions.store)
 		worker_store(&actions, lanes_stored(worker, &actions, packet, &before.slot[cell]),
 			     state, step);
+	past_judge(state, &scratch, step);
 	if (actions.probe) {
 		struct packet probe = { .wire = actions.header,
 					.edge = (uint8_t)worker,

@@ -108,7 +108,7 @@ void say_packet(struct bfs *bfs, uint32_t number)
 {
 	static const char *const names[] = { "?",    "UPDATE", "PROBE",   "RESULT",
 					     "HELD", "ACK",    "CONFIRM", "NEED" };
-	static const char *const rounds[] = { "DATA", "EXPONENT", "DETAIL", "?" };
+	static const char *const rounds[] = { "DATA", "EXPONENT", "DETAIL", "GUESS" };
 	const struct packet *packet = packet_at(number);
 
 	bfs_say(bfs, "%s[life %u", names[packet->wire.type], packet->wire.generation - GENERATION);

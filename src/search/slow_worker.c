@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 to R-WK-16 and R-MAP-3, R-MAP-5, R-MAP-6, R-MAP-8. */
+/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11, R-WK-13 to R-WK-18 and R-MAP-3, R-MAP-5, R-MAP-6, R-MAP-8. */
 #include "search/data_values.h"
 #include "search/slow.h"
 
@@ -152,6 +152,80 @@ static struct worker_chunk told(const struct chunk *chunk)
 				      .elements = elements_of(chunk) };
 }
 
+static bool may_be_guessed(uint32_t op, enum map_stream stream)
+{
+	bool is_express = world.config->express >> op & 1;
+
+	return world.config->keys[op] && is_express == (stream == MAP_EXPRESS);
+}
+
+/* The operation that comes `by` (1 or -1) behind this one among those that may be guessed; ops_count: none. */
+static uint32_t beside(uint32_t op, enum map_stream stream, int by)
+{
+	do
+		op += (uint32_t)by;
+	while (op < world.config->ops_count && !may_be_guessed(op, stream));
+	return op < world.config->ops_count ? op : world.config->ops_count;
+}
+
+static uint32_t match_of(uint32_t a, uint32_t b, enum map_stream stream)
+{
+	const uint32_t none = world.config->ops_count;
+	uint32_t length = 0;
+
+	while ((a = beside(a, stream, -1)) != none && (b = beside(b, stream, -1)) != none &&
+	       world.config->keys[a] == world.config->keys[b])
+		length++;
+	return length;
+}
+
+/* R-WK-17; everything is in reach. */
+static uint32_t repeats(uint32_t op, enum map_stream stream)
+{
+	const uint32_t none = world.config->ops_count;
+	uint32_t last = beside(op, stream, -1), best = none;
+
+	if (last == none)
+		return none;
+	if (repeats(last, stream) != none) {
+		uint32_t next = beside(repeats(last, stream), stream, 1);
+
+		if (next < op && world.config->keys[next] == world.config->keys[op])
+			return next;
+	}
+	for (uint32_t other = 0; other < op; other++)
+		if (may_be_guessed(other, stream) &&
+		    world.config->keys[other] == world.config->keys[op] &&
+		    (best == none || match_of(other, op, stream) >= match_of(best, op, stream)))
+			best = other;
+	return best;
+}
+
+/* R-WK-18: a chunk's first round. False: it may not start. */
+static bool first_round(const struct worker_state *state, enum map_stream stream,
+			const struct chunk *chunk, uint16_t governing, enum wire_round *round,
+			uint16_t *scale)
+{
+	uint32_t none = world.config->ops_count, from, agreed = 0;
+
+	*scale = governing;
+	*round = !is_scaled(chunk) || governing != 0xffff ? WIRE_DATA : WIRE_EXPONENT;
+	if (*round == WIRE_DATA || !may_be_guessed(chunk->op, stream))
+		return true;
+	from = repeats(chunk->op, stream);
+	for (uint32_t i = 0; i < 2 && from != none; i++, from = repeats(from, stream)) {
+		uint32_t number = op_first_chunk(world.config, from) + chunk->index;
+
+		*round = WIRE_GUESS;
+		if (!state->stored[number])
+			return false;
+		if (exponent_max(world.config, number) > agreed)
+			agreed = exponent_max(world.config, number);
+	}
+	*scale = *round == WIRE_GUESS ? (uint16_t)(agreed ? agreed + 1 : 0) : governing;
+	return true;
+}
+
 static void build(const struct worker_state *state, const struct slow_event *event,
 		  const struct slot_state *was, uint32_t k, enum wire_round round,
 		  uint16_t governing, struct worker_actions *want)
@@ -177,12 +251,12 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 	if (round == WIRE_EXPONENT || is_silent)
 		lanes = 0;
 	want->lanes = (uint16_t)lanes;
-	if (round == WIRE_DATA && wants_alone(&chunk, event->worker))
+	if ((round == WIRE_DATA || round == WIRE_GUESS) && wants_alone(&chunk, event->worker))
 		lanes = 0;
 	want->build = true;
 	want->chunk = told(&chunk);
 	want->build_scale = was->scale;
-	if (round == WIRE_DATA && is_scaled(&chunk)) /* R-WK-8 */
+	if ((round == WIRE_DATA || round == WIRE_GUESS) && is_scaled(&chunk)) /* R-WK-8 */
 		want->build_scale = governing;
 	if (ahead.op < world.config->ops_count && is_scaled(&ahead)) {
 		want->look = WORKER_AHEAD_SCAN;
@@ -191,15 +265,16 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 		want->look = ahead.op < world.config->ops_count ? WORKER_AHEAD_ZERO
 								: WORKER_AHEAD_UNKNOWN;
 	}
-	want->header = (struct wire){ .type = WIRE_UPDATE,
-				      .flags = (uint8_t)flags,
-				      .job = (uint16_t)world.parent[event->worker],
-				      .generation = GENERATION + state->life,
-				      .seq = was->seq + 1,
-				      .slot = (uint16_t)event->slot,
-				      .child = (uint16_t)world.child[event->worker],
-				      .lanes = (uint16_t)lanes,
-				      .tag = tag_of(&chunk) };
+	want->header =
+		(struct wire){ .type = WIRE_UPDATE,
+			       .flags = (uint8_t)flags,
+			       .job = (uint16_t)world.parent[event->worker],
+			       .generation = GENERATION + state->life,
+			       .seq = was->seq + 1,
+			       .slot = (uint16_t)event->slot,
+			       .child = (uint16_t)world.child[event->worker],
+			       .lanes = (uint16_t)lanes,
+			       .tag = tag_of(&chunk) ^ (round == WIRE_GUESS ? governing : 0u) };
 }
 
 static bool fits(const struct worker_state *state, const struct slow_event *event,
@@ -235,6 +310,16 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 		build(state, event, was, was->k, WIRE_DATA, wire->exponent, want);
 		return;
 	}
+	if (round == WIRE_GUESS) {
+		uint32_t own = wire->exponent / 256;
+
+		if (own && (own > was->scale || own + 3 < was->scale)) {
+			want->is_again = true;
+			want->is_bare = false;
+			build(state, event, was, was->k, WIRE_DATA, (uint16_t)own, want);
+			return;
+		}
+	}
 	want->store = true;
 	want->is_joined = was->is_kept && wire->lanes;
 	want->joined_by = (enum wire_op)(was->flags >> 2);
@@ -242,7 +327,8 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 	want->stored_scale = was->scale;
 	want->stored = told(&chunk);
 	want->stored_lanes = was->lanes;
-	if (round == WIRE_DATA && wire->flags & 0x60 && was->flags >> 2 < WIRE_MAX) {
+	if ((round == WIRE_DATA || round == WIRE_GUESS) && wire->flags & 0x60 &&
+	    was->flags >> 2 < WIRE_MAX) {
 		want->is_amended_later = true;
 		build(state, event, was, was->k, WIRE_DETAIL, wire->exponent, want);
 		return;
@@ -257,7 +343,7 @@ static bool is_same_chunk(const struct worker_chunk *a, const struct worker_chun
 
 static const char *differs(const struct worker_actions *got, const struct worker_actions *want)
 {
-	if (got->is_accepted != want->is_accepted ||
+	if (got->is_accepted != want->is_accepted || got->is_again != want->is_again ||
 	    got->is_protocol_error != want->is_protocol_error)
 		return "R-WK-3, R-WK-6: what should be accepted is not, or what should not";
 	if (got->is_held != want->is_held || got->is_asked != want->is_asked ||
@@ -294,10 +380,12 @@ const char *slow_worker(const struct worker_state *state, const struct slow_even
 	if (event->move == DO_START) {
 		uint32_t k = state->next[event->shard][event->stream];
 		struct chunk chunk = chunk_at(state, event, k);
-		bool is_agreed = !is_scaled(&chunk) || governing != 0xffff;
+		enum wire_round round;
+		uint16_t scale;
 
-		build(state, event, was, k, is_agreed ? WIRE_DATA : WIRE_EXPONENT, governing,
-		      &want);
+		if (!first_round(state, event->stream, &chunk, governing, &round, &scale))
+			return "R-WK-18: a chunk starts before all know what it is guessed from";
+		build(state, event, was, k, round, scale, &want);
 	} else if (event->move == DO_PROBE) {
 		want.probe = true;
 		want.header = (struct wire){ .type = WIRE_PROBE,

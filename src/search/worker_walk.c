@@ -12,13 +12,13 @@
 #define ACTION(name) RECORD_FIELD(struct worker_actions, name)
 #define HEADER(name) RECORD_FIELD(struct wire, name)
 
-enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, PARTS_MAX = 5 };
+enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, PARTS_MAX = 5, REACH = 6, PAST = 16, CHUNKS = 2 };
 
 /* clang-format off */
 static const struct record_field action_fields[] = {
 	ACTION(build), ACTION(store), ACTION(resend), ACTION(probe), ACTION(is_accepted), ACTION(is_held),
 	ACTION(is_asked), ACTION(is_op_done), ACTION(is_protocol_error), ACTION(is_amended_later), ACTION(is_bare),
-	ACTION(is_joined), ACTION(joined_by), ACTION(slot), ACTION(lanes), ACTION(chunk.cookie), ACTION(chunk.first), ACTION(chunk.elements),
+	ACTION(is_joined), ACTION(is_again), ACTION(joined_by), ACTION(slot), ACTION(lanes), ACTION(chunk.cookie), ACTION(chunk.first), ACTION(chunk.elements),
 	ACTION(ahead.cookie), ACTION(ahead.first), ACTION(ahead.elements), ACTION(look),
 	ACTION(stored.cookie), ACTION(stored.first), ACTION(stored.elements), ACTION(stored_round), ACTION(stored_lanes),
 	ACTION(build_scale), ACTION(stored_scale), { 0 }
@@ -35,6 +35,8 @@ static struct worker worker;
 static struct worker_shard shards[SHARDS];
 static struct worker_slot slots[SHARDS * SLOTS];
 static struct worker_op_state ops[MAP_STREAMS][OPS_MAX];
+static struct past_op past[MAP_STREAMS][PAST];
+static uint8_t exponents[MAP_STREAMS][PAST * CHUNKS];
 static uint64_t parts_ends[MAP_STREAMS][OPS_MAX][PARTS_MAX]; /* of the last ones that have parts */
 static uint32_t parts_drawn[MAP_STREAMS];
 static uint64_t wanted[MAP_STREAMS][OPS_MAX]
@@ -165,7 +167,21 @@ static void record_parts(const struct worker_op *op)
 		record_also(" %llu", (unsigned long long)op->ends[p]);
 }
 
-static struct worker_op drawn_op(const char *what, enum map_stream stream, uint64_t chunks)
+/* R-WK-17: one of a few that are alike; what is scaled may be guessed. */
+static void draw_key(struct worker_op *op)
+{
+	const struct map_shape one = { 1, 1 };
+	uint32_t chunks = draw(4) ? 1 : 3;
+
+	op->shape = one;
+	op->count = chunks * worker.lanes;
+	op->key = chunks * 2 + !draw(3);
+	op->is_scaled = true;
+	op->lane_op = WIRE_ADD;
+}
+
+static struct worker_op drawn_op(const char *what, enum map_stream stream, uint64_t chunks,
+				 bool may_repeat)
 {
 	const struct map_shape one = { 1, 1 };
 	uint64_t hash = rng_next(&rng), cookie = rng_next(&rng);
@@ -185,9 +201,11 @@ static struct worker_op drawn_op(const char *what, enum map_stream stream, uint6
 		draw_parts(&op, stream);
 	else if (!draw(4))
 		op.parts = draw(PARTS_MAX + 1); /* of a sum: they take turns */
-	record("%s %u %llu %llu %llu %u %u %u %u", what, stream, (unsigned long long)hash,
+	else if (may_repeat && draw(2))
+		draw_key(&op);
+	record("%s %u %llu %llu %llu %u %u %llu %u %u", what, stream, (unsigned long long)hash,
 	       (unsigned long long)op.count, (unsigned long long)cookie, op.lane_op, op.is_scaled,
-	       op.shape.elements, op.shape.lanes);
+	       (unsigned long long)op.key, op.shape.elements, op.shape.lanes);
 	record_parts(&op);
 	if (draw(4))
 		record_also(" ;");
@@ -205,7 +223,7 @@ static void submit(void)
 
 	if (!worker_has_room(&worker, stream))
 		return;
-	op = drawn_op("submit", stream, chunks);
+	op = drawn_op("submit", stream, chunks, !is_huge);
 	happens(&(struct worker_event){ .type = WORKER_SUBMIT, .op = &op });
 }
 
@@ -264,6 +282,16 @@ static uint16_t drawn_exponent(void)
 	return (uint16_t)(draw(4) ? draw(256) : draw(2) ? draw(65536) : WIRE_EXPONENT_UNKNOWN);
 }
 
+/* Of a GUESS: such that it fits, or nearly. */
+static uint16_t drawn_answer(const struct worker_slot *slot)
+{
+	uint32_t own = draw(4) ? slot->scale + 2u - draw(7) : draw(256);
+
+	if (wire_round_of(slot->flags) != WIRE_GUESS)
+		return drawn_exponent();
+	return wire_guess_field(own & 0xff, draw(2) ? WIRE_NEXT_UNKNOWN : draw(256));
+}
+
 static void packet(uint32_t shard)
 {
 	uint32_t index = drawn_slot(shard), kind = draw(10);
@@ -286,7 +314,7 @@ static void packet(uint32_t shard)
 						draw((slot->lanes - slot->sent) / 4u + 1)) *
 				     4;
 		wire.tag = slot->tag;
-		wire.exponent = drawn_exponent();
+		wire.exponent = drawn_answer(slot);
 	} else if (wire.type == WIRE_NEED && draw(2)) {
 		wire.flags = WIRE_HINT;
 	}
@@ -337,7 +365,7 @@ static void begin_late(enum map_stream which)
 	before = draw(2) ? chunks : near_bound(3);
 	before = before < chunks ? before : chunks;
 	op = near_bound(3);
-	under_way = drawn_op("late", which, before + more);
+	under_way = drawn_op("late", which, before + more, false);
 	record_also(" ; %llu %llu %llu", (unsigned long long)(chunks - before),
 		    (unsigned long long)before, (unsigned long long)(groups * stays));
 	stream->head = op;
@@ -362,6 +390,12 @@ static void begin(uint32_t number)
 	uint32_t most;
 	struct map map;
 
+	for (uint32_t i = 0; i < MAP_STREAMS; i++)
+		memory.past[i] = (struct past){ .ops = past[i],
+						.exponents = exponents[i],
+						.ring = PAST,
+						.reach = REACH,
+						.chunks = CHUNKS };
 	rng_init(&rng, 1, number);
 	run = 1 + draw(4);
 	most = lanes[draw(4)];

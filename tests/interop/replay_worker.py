@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13 to R-WK-16, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
+"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13 to R-WK-18, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
 import functools
+import itertools
 
 import packet as wire
 from replay_numbers import expect
@@ -8,14 +9,16 @@ from replay_numbers import expect
 EXPRESS, BULK = range(2)
 EXPRESS_CHUNKS, EXPRESS_SLOTS = 64, 4  # R-MAP-2; of so few slots
 KEPT = 4  # operations of a stream
+REACH, GUESSED = 6, 2  # R-WK-17, R-WK-18: so few, not 1,024
 AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
+DATA_KINDS = wire.DATA, wire.GUESS
 SHORT, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
-ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later is_bare is_joined "
+ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later is_bare is_joined is_again "
            "joined_by slot lanes chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
            "stored_cookie stored_first stored_elements stored_round stored_lanes build_scale stored_scale").split()
 HEADER = "type flags job generation seq slot child exponent lanes tag".split()
 ALWAYS = (("R-WK-3, R-WK-6", "is_accepted is_protocol_error"), ("R-WK-4, R-WK-5", "is_held is_asked resend"),
-          ("R-WK-1, R-WK-15", "build probe lanes"),
+          ("R-WK-1, R-WK-15, R-WK-18", "build probe lanes is_again"),
           ("R-WK-10", "store is_amended_later is_bare is_joined joined_by is_op_done stored_round stored_lanes stored_cookie stored_first stored_elements "
                       "stored_scale"))
 
@@ -49,10 +52,12 @@ class Operation:
     def __init__(self, stream, lanes, numbers, parts, wanted):
         self.mine, self.parts, *self.ends = parts
         self.wanted = wanted  # elements [0, 1), by nobody else if 2; or all
-        self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, *shape = numbers
+        self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, self.key, *shape = numbers
+        self.agreed = {}  # R-WK-18: of its chunks
         self.first, self.done, self.shape, self.run = stream.chunks, 0, shape, stream.run
         self.full = full_of(lanes, *shape)
         self.chunks = max(1, -(-self.count // self.full))  # R-MAP-5
+        self.repeats = None  # R-WK-17: the number of an operation
 
     def told(self, chunk):
         """Cookie, first element and how many elements."""
@@ -75,14 +80,14 @@ class Operation:
         """R-WK-14: has this worker the lanes of a chunk, or does it want none of its elements?"""
         if kind == wire.EXPONENT or not elements:
             return False
-        if kind == wire.DATA and self.ends and self.way_of(first, elements) == (TAKE, True):
+        if kind in DATA_KINDS and self.ends and self.way_of(first, elements) == (TAKE, True):
             return True
         return bool(self.wanted) and (first >= self.wanted[1] or first + elements <= self.wanted[0])
 
     def is_kept(self, kind, first, elements):
         """R-WK-15: is this the only worker that wants the elements, and has it lanes of them?"""
         low, high, is_alone = self.wanted or (0, 0, False)
-        return bool(is_alone and kind == wire.DATA and elements and low <= first and first + elements <= high and
+        return bool(is_alone and kind in DATA_KINDS and elements and low <= first and first + elements <= high and
                     self.way_of(first, elements)[1])
 
     def lanes_of(self, elements):
@@ -94,6 +99,35 @@ class Stream:
     def __init__(self, pool, base, run):
         self.pool, self.base, self.run = pool, base, run
         self.ops, self.chunks = [], 0  # of those that are kept; submitted ever
+        self.past = []  # R-WK-17: all that may be guessed
+
+    def remember(self, op):
+        """R-WK-17: which one it repeats."""
+        number = len(self.past)
+        keys = [other.key for other in self.past] + [op.key]
+        reached = range(max(0, number - REACH), number)
+        last = self.past[-1].repeats if self.past else None
+        if last is not None and last + 1 in reached and keys[last + 1] == op.key:
+            op.repeats = last + 1
+        else:
+            def match(other):
+                pairs = zip(reversed([keys[i] for i in reached if i < other]), reversed(keys[:number]))
+                return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], itertools.islice(pairs, 16))))
+            op.repeats = max((i for i in reached if keys[i] == op.key), key=lambda i: (match(i), i), default=None)
+        op.number = number
+        self.past.append(op)
+
+    def guess(self, op, chunk):
+        """R-WK-18: a guess, None for none, or False: not yet."""
+        index = chunk - op.first
+        if op.repeats is None or index >= GUESSED:
+            return None
+        first = self.past[op.repeats]
+        second = first if first.repeats is None or first.repeats < op.number - REACH else self.past[first.repeats]
+        known = [other.agreed.get(index) for other in (first, second)]
+        if None in known:
+            return False
+        return min(max(known) + 1, 254) if max(known) else 0
 
 
 class Shard:
@@ -124,8 +158,17 @@ class Worker:
 
     def may_start(self, shard, which):
         k = self.shards[shard].next[which]
-        return (self.chunk_at(shard, which, k) < self.streams[which].chunks and
-                not self.shards[shard].slots[self.slot_of(which, k)].is_waiting)
+        chunk, slot = self.chunk_at(shard, which, k), self.shards[shard].slots[self.slot_of(which, k)]
+        if chunk >= self.streams[which].chunks or slot.is_waiting:
+            return False
+        return self.first_guess(which, chunk, slot) is not False
+
+    def first_guess(self, which, chunk, slot):
+        """R-WK-8, R-WK-18"""
+        op = self.op_of(which, chunk)
+        if not op.is_scaled or not op.key or slot.governing != wire.UNKNOWN:
+            return None
+        return self.streams[which].guess(op, chunk)
 
     # -- what happens --
 
@@ -142,6 +185,8 @@ class Worker:
         stream = self.streams[which]
         stream.ops.append(Operation(stream, self.lanes, numbers, parts, wanted))
         stream.chunks += stream.ops[-1].chunks
+        if stream.ops[-1].is_scaled and stream.ops[-1].key:
+            stream.remember(stream.ops[-1])
 
     def submit(self, which, *numbers):
         *numbers, parts, wanted, actions, header, trim, look = numbers
@@ -158,8 +203,10 @@ class Worker:
         slot.which, slot.k, slot.chunk, slot.op = which, k, chunk, self.op_of(which, chunk)
         shard.next[which] += 1
         is_agreed = not slot.op.is_scaled or slot.governing != wire.UNKNOWN  # R-WK-8
-        want = {"slot": index}
-        self.build(at, index, wire.DATA if is_agreed else wire.EXPONENT, want)
+        kind, guess, want = wire.DATA if is_agreed else wire.EXPONENT, self.first_guess(which, chunk, slot), {"slot": index}
+        if guess is not None:
+            kind, slot.scale = wire.GUESS, guess
+        self.build(at, index, kind, want)
         self.compare(want, *found)
 
     def build(self, at, index, kind, want):
@@ -181,6 +228,8 @@ class Worker:
         slot.kind = kind | lane_op << 2
         slot.lanes = 0 if kind == wire.EXPONENT else op.lanes_of(told[2])
         slot.tag = wire.tag_of(op.hash, slot.chunk - op.first)
+        if kind == wire.GUESS:
+            slot.tag ^= slot.scale
         slot.sent, self.built = slot.lanes, slot
         slot.is_bare, slot.is_kept = op.is_bare(kind, *told[1:]), op.is_kept(kind, *told[1:])
         want.update(build=True, build_scale=slot.scale, lanes=slot.lanes * has_lanes, header={
@@ -221,13 +270,21 @@ class Worker:
             return
         want["is_accepted"] = True
         slot.governing = packet["exponent"]
-        if kind == wire.EXPONENT:
+        if kind == wire.GUESS:
+            own, slot.governing = packet["exponent"] >> 8, packet["exponent"] & 255
+            slot.governing = wire.UNKNOWN if slot.governing == 255 else slot.governing
+            want["is_again"] = bool(own) and not slot.scale - 3 <= own <= slot.scale
+        if want.get("is_again"):
+            slot.governing = own
+        if kind == wire.EXPONENT or want.get("is_again"):
             self.build(at, packet["slot"], wire.DATA, want)
             return
+        if kind in DATA_KINDS:
+            op.agreed[slot.chunk - op.first] = min(own if kind == wire.GUESS else slot.scale, 254)
         want.update(store=True, stored_round=kind, stored_scale=slot.scale, is_bare=not lanes and slot.lanes > 0,
                     is_joined=slot.is_kept and lanes > 0, joined_by=slot.kind >> 2, stored_lanes=slot.lanes)
         want["stored_cookie"], want["stored_first"], want["stored_elements"] = op.told(slot.chunk)
-        if kind == wire.DATA and slot.kind >> 2 < MAX and packet["flags"] & wire.STICKY:  # R-WK-10
+        if kind in DATA_KINDS and slot.kind >> 2 < MAX and packet["flags"] & wire.STICKY:  # R-WK-10
             want["is_amended_later"] = True
             self.build(at, packet["slot"], wire.DETAIL, want)
             return
