@@ -135,10 +135,12 @@ TALLY_API const char *tally_get_last_error(const struct tally_comm *comm);
  * It must not wait in tally, and must not destroy. tally_comm_abort is allowed. */
 typedef int (*tally_interrupted_fn)(void *ctx);
 
-/* For those operations of a communicator that set neither TALLY_OP_HALF nor TALLY_OP_EXACT. All ranks must set the same. */
+/* For those operations of a communicator that set none of TALLY_OP_HALF, _EXACT and _STRICT. One at most. All ranks must
+ * set the same. */
 enum tally_flags {
-	TALLY_HALF = 2, /* sums and averages of float32 as TALLY_OP_HALF */
-	TALLY_EXACT = 4 /* sums and averages of floats as TALLY_OP_EXACT */
+	TALLY_HALF = 2,  /* sums and averages of float32 as TALLY_OP_HALF */
+	TALLY_EXACT = 4, /* sums and averages of floats as TALLY_OP_EXACT */
+	TALLY_STRICT = 8 /* sums and averages of float32 as TALLY_OP_STRICT */
 };
 
 /* Zero chooses the default of a field, which its comment states. */
@@ -285,12 +287,16 @@ enum tally_op_flags {
 	 * ranks need not agree. If no operation follows, the packets leave with the next call that tests or
 	 * waits, or by themselves after 100 us. */
 	TALLY_OP_MORE = 1,
-	/* Ranks must agree on these two. A sum or average of float32 in 16 bits: two elements travel in the room of
+	/* Ranks must agree on the following, of which an operation has one at most. A sum or average of float32 in 16 bits: two elements travel in the room of
 	 * one, with the bound of float16. Up to 16 ranks; more ranks, and all else, are TALLY_ERR_UNSUPPORTED. */
 	TALLY_OP_HALF = 2,
 	/* A sum or average of floats is exact at any size, rounded once. An element of float32 takes 10 lanes with up
 	 * to 8 ranks: ten times the bytes. Products are as they are; all else is exact anyway. */
-	TALLY_OP_EXACT = 4
+	TALLY_OP_EXACT = 4,
+	/* The exponents of a sum of float32 are agreed upon, and never guessed from what the job has summed before:
+	 * the same inputs give the same bits at any time. It costs a second round trip where calls wait for each
+	 * other. All other sums are as without it. */
+	TALLY_OP_STRICT = 8
 };
 
 /* An operation of the program's own: inout[i] = in[i] op inout[i] for `count` elements; of pairs or the like of the
@@ -365,7 +371,8 @@ struct tally_op_options {
  * float32 or bfloat16, 180 of float16, 4 of float64. Others, with E the largest exponent (as float32 or
  * float64 has it) in the packet over all ranks, N ranks and c = ceil(log2 N):
  *
- *   float32            |error| <= N * 2^(E-126) / 2^(31 - c) + half an ulp
+ *   float32            |error| <= N * 2^(E-126) / 2^(31 - c) + half an ulp with TALLY_OP_STRICT, or above 64 ranks;
+ *                      else E counts as up to 3 more, where a guess was taken
  *   float16, bfloat16  |error| <= N * 2^(E-126) / 2^(15 - c) + half an ulp while two fit a lane (float16: N <= 16,
  *                      bfloat16: N <= 128), else as float32
  *   float64            |error| <= N * 2^-55 of the packet's largest element + half an ulp
@@ -563,11 +570,14 @@ struct tally_stats {
 	uint32_t run;         /* consecutive packets that travel together */
 	uint64_t
 		gathered; /* complete operations that each rank has worked out by itself: prod, bits, ... */
+	uint64_t guess_rounds; /* packets of float32 whose exponent was guessed */
+	uint64_t
+		guesses_again; /* of them, those that had to be sent again: the guess was not good enough */
 };
 #define TALLY_STATS_INIT                                                                          \
 	{                                                                                         \
 		sizeof(struct tally_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0                                                                \
+			0, 0, 0, 0, 0, 0                                                          \
 	}
 
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since

@@ -202,6 +202,8 @@ static void stats_add(struct bench_count *count, const struct tally_stats *befor
 	count->packets_resent += after->packets_resent - before->packets_resent;
 	count->probes += after->probes - before->probes;
 	count->exponent_rounds += after->exponent_rounds - before->exponent_rounds;
+	count->guess_rounds += after->guess_rounds - before->guess_rounds;
+	count->guesses_again += after->guesses_again - before->guesses_again;
 	count->detail_rounds += after->detail_rounds - before->detail_rounds;
 	count->bytes_out += after->bytes_out - before->bytes_out;
 }
@@ -436,14 +438,16 @@ static int random_run(struct bench *bench)
 
 static int comm_open(struct bench *bench)
 {
+	static const uint32_t flags[] = {
+		[DATA_HALF] = TALLY_HALF, [DATA_EXACT] = TALLY_EXACT, [DATA_STRICT] = TALLY_STRICT
+	};
 	struct tally_options options = TALLY_OPTIONS_INIT;
 	char job[64];
 	int result;
 
 	options.window_packets = (uint32_t)bench->options.window;
 	options.latency_slots = (uint32_t)bench->options.latency_slots;
-	if (bench->options.wire)
-		options.flags = bench->options.wire == DATA_HALF ? TALLY_HALF : TALLY_EXACT;
+	options.flags = flags[bench->options.wire];
 	options.latency_window = (uint32_t)bench->options.latency_window;
 	snprintf(job, sizeof(job), "bench-%d-%" PRIu64, (int)getpid(), clock_ns());
 	result = bootstrap_is_launched(bootstrap_getenv, NULL)

@@ -59,7 +59,8 @@ struct bench_count {
 	uint64_t timed_ns;                         /* all that was timed */
 	uint64_t operations, elements;             /* timed */
 	uint64_t cpu_us;
-	uint64_t packets_resent, probes, exponent_rounds, detail_rounds, bytes_out;
+	uint64_t packets_resent, probes, exponent_rounds, guess_rounds, guesses_again;
+	uint64_t detail_rounds, bytes_out;
 	uint64_t operations_checked, elements_wrong;
 	uint64_t digest;
 };

@@ -55,18 +55,29 @@ static inline int block_shift(const struct data_op *op)
 	}
 }
 
+/* As gradients do: a rank's block has its own size, which changes little from one operation to the next, or (one time
+ * in 512) to whatever. */
+static inline int block_binade(const struct data_op *op, uint64_t place, uint64_t hash)
+{
+	uint32_t binades = op->dtype == TALLY_FLOAT16 ? 4 : 20;
+
+	if (!(hash >> 55))
+		return (int)(hash >> 32 & 0xffffff) % (int)binades;
+	return (int)((place + (hash >> 54 & 1)) % binades);
+}
+
 static inline struct block block_of(const struct data_op *op, uint32_t rank, size_t number)
 {
-	uint64_t hash = block_mix(op->seed + 0x9e3779b97f4a7c15);
-	uint32_t binades = op->dtype == TALLY_FLOAT16 ? 4 : 20;
+	uint64_t seed = block_mix(op->seed + 0x9e3779b97f4a7c15);
+	uint64_t where = (uint64_t)rank << 48 | number;
+	uint64_t hash = block_mix(block_mix(seed ^ op->number) ^ where);
 	struct block block;
 
-	hash = block_mix(hash ^ op->number);
-	hash = block_mix(hash ^ ((uint64_t)rank << 48 | number));
 	block.key = (uint32_t)hash;
 	block.shift = block_shift(op);
 	/* below 2^4, or 2^5 */
-	block.scale = ldexp(1.0, block.shift - 27 - (int)((hash >> 32) % binades));
+	block.scale = ldexp(1.0, block.shift - 27 -
+					 block_binade(op, block_mix(seed ^ where) >> 32, hash));
 	return block;
 }
 

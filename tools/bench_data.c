@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { GUESS_BITS = 3 }; /* R-WK-18: a guess that fits may be so much too high */
+
 /* n results against n exact sums; bound: what quantising may add. */
 struct verify {
 	const void *result;
@@ -181,8 +183,8 @@ void data_fill(const struct data_op *op, uint32_t rank, void *out)
 	}
 }
 
-/* tally.h: N * 2^(E-126) / 2^(31 - ceil(log2 N)), E the biased exponent of the largest magnitude; with 15 in place of 31
- * in 16 bits; N multiples of what a fixed scale has; or nothing. */
+/* tally.h: N * 2^(E-126) / 2^(31 - ceil(log2 N)), E the biased exponent of the largest magnitude, or 3 more if it may be
+ * guessed; with 15 in place of 31 in 16 bits; N multiples of what a fixed scale has; or nothing. */
 static double bound_of(const struct data_op *op, double top)
 {
 	int exponent;
@@ -194,6 +196,8 @@ static double bound_of(const struct data_op *op, double top)
 	if (top == 0 || op->wire == DATA_EXACT)
 		return 0;
 	frexp(top, &exponent); /* top < 2^exponent, that is E - 126 */
+	if (op->wire == DATA_FREE)
+		exponent += GUESS_BITS;
 	exponent -= op->wire == DATA_HALF ? 15 : 31;
 	return ldexp((double)op->ranks, exponent + (int)block_log2(op->ranks));
 }

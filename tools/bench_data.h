@@ -14,8 +14,8 @@
 
 enum { DATA_LANES_MAX = 65536 };
 
-/* How sums of float32 travel: tally.h's TALLY_HALF, TALLY_EXACT, or neither. */
-enum data_wire { DATA_FREE, DATA_HALF, DATA_EXACT };
+/* How sums of float32 travel: tally.h's TALLY_HALF, TALLY_EXACT, TALLY_STRICT, or none. */
+enum data_wire { DATA_FREE, DATA_HALF, DATA_EXACT, DATA_STRICT };
 
 /* One operation. */
 struct data_op {

@@ -55,8 +55,8 @@ static const char help[] =
 	"  --latency-slots S          latency mode with S slots: int32 that fit one packet\n"
 	"  --latency-window P         ... and P operations in flight at most (S / 2, or 1)\n"
 	"  --scale F                  sums of float32 with a fixed scale (tally_op_options.scale)\n"
-	"  --wire half|exact          sums of float32 in 16 bits, or exact (TALLY_HALF, "
-	"TALLY_EXACT)\n"
+	"  --wire half|exact|strict   sums of float32 in 16 bits, exact, or without guesses "
+	"(TALLY_HALF, ...)\n"
 	"  --no-check                 do not verify (--check is the default)\n"
 	"  --seed S                   seed of the data (a new one each time, printed)\n"
 	"  --timeline FILE            write the timeline of every operation, for Perfetto\n"
@@ -184,7 +184,7 @@ static const struct opt table[] = {
 	{ "latency-slots", OPT_NUMBER, AT(latency_slots), .min = 1, .max = LATENCY_SLOTS_MAX },
 	{ "latency-window", OPT_NUMBER, AT(latency_window), .min = 1, .max = LATENCY_SLOTS_MAX },
 	{ "scale", OPT_REAL, AT(scale), .low = 0x1p-126, .high = 0x1p126 },
-	{ "wire", OPT_CHOICE, AT(wire), .names = bench_wires, .takes = "free, half or exact" },
+	{ "wire", OPT_CHOICE, AT(wire), .names = bench_wires, .takes = "free, half, exact or strict" },
 	{ "check", OPT_FLAG, AT(is_checked) },
 	{ "no-check", OPT_UNSET, AT(is_checked), .same = "check" },
 	{ "seed", OPT_NUMBER, AT(seed) },

@@ -79,7 +79,7 @@ void report_open(struct bench_report *report)
 	fflush(stdout);
 }
 
-const char *const bench_wires[] = { "free", "half", "exact", NULL };
+const char *const bench_wires[] = { "free", "half", "exact", "strict", NULL };
 
 static double ratio(double a, double b)
 {
@@ -169,8 +169,10 @@ static void json_row(const struct bench_report *report, const struct bench_row *
 	       "\"goodput_gbit_s\":%.6f,\"wire_share\":%.4f,",
 	       rates.elements_per_s, rates.algbw, rates.busbw, rates.algbw * 8, rates.wire);
 	printf("\"packets_resent\":%" PRIu64 ",\"probes\":%" PRIu64 ",\"exponent_rounds\":%" PRIu64
+	       ",\"guess_rounds\":%" PRIu64 ",\"guesses_again\":%" PRIu64
 	       ",\"detail_rounds\":%" PRIu64 ",",
-	       all->packets_resent, all->probes, all->exponent_rounds, all->detail_rounds);
+	       all->packets_resent, all->probes, all->exponent_rounds, all->guess_rounds,
+	       all->guesses_again, all->detail_rounds);
 	printf("\"window\":%u,\"lanes\":%u,\"shards\":%u,\"inflight\":%" PRIu64
 	       ",\"latency_slots\":%" PRIu64 ",\"cpu_s\":%.6f,",
 	       report->stats.window, report->stats.lanes, report->stats.shards, options->inflight,

@@ -7,7 +7,7 @@
 
 #include "dataplane/endpoint_state.h"
 
-enum { OPS_MAX_DEFAULT = 1024, BUFFER_ALIGN = 64 };
+enum { OPS_MAX_DEFAULT = 1024, BUFFER_ALIGN = 64, GUESS_WORKERS_MAX = 64 };
 
 uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *welcomes,
 			   uint32_t max)
@@ -66,6 +66,18 @@ static enum worker_wish wish_of(const void *op, uint64_t first, uint32_t element
 	return segments_wish(op, first, elements);
 }
 
+/* R-WK-17: of what may be guessed, what tells its operations apart. 0: it may not. */
+static uint64_t key_of(const struct endpoint *endpoint, const struct endpoint_op *op)
+{
+	struct map_descriptor descriptor = op->descriptor;
+
+	if (op->type != LANES_FLOAT32 || op->form != LANES_FREE ||
+	    endpoint->workers > GUESS_WORKERS_MAX)
+		return 0;
+	descriptor.number = 0;
+	return map_descriptor_hash(&descriptor);
+}
+
 /* R-WK-11: what has no elements is unscaled, whatever its type. */
 int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
@@ -90,6 +102,7 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 	worker_op.parts = op->parts;
 	worker_op.mine = op->mine;
 	worker_op.is_scaled = lanes.way->exponent && op->count;
+	worker_op.key = worker_op.is_scaled ? key_of(endpoint, op) : 0;
 	worker_op.cookie = op_keep(endpoint, op);
 	worker_op.wants = wish_of;
 	worker_op.caller = &endpoint->ops[worker_op.cookie];
@@ -175,6 +188,17 @@ const struct pace *endpoint_pace(const struct endpoint *endpoint)
 
 /* --- open, start, close ------------------------------------------------------------------------- */
 
+/* Touched only as it fills: calloc's zeros cost nothing. */
+static bool past_allocate(struct past *past, uint32_t ops_max)
+{
+	*past = (struct past){ .ring = 1, .reach = PAST_REACH, .chunks = PAST_CHUNKS };
+	while (past->ring < PAST_REACH + ops_max)
+		past->ring *= 2;
+	past->ops = calloc(past->ring, sizeof(*past->ops));
+	past->exponents = calloc(past->ring, PAST_CHUNKS);
+	return past->ops && past->exponents;
+}
+
 /* Everything whose size does not depend on the lanes. */
 static bool allocate(struct endpoint *endpoint, bool is_latency)
 {
@@ -195,7 +219,8 @@ static bool allocate(struct endpoint *endpoint, bool is_latency)
 	endpoint->scratch = calloc(ENDPOINT_ELEMENTS_MAX, sizeof(*endpoint->scratch));
 	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
 		endpoint->op_states[i] = calloc(endpoint->ops_max, sizeof(*endpoint->op_states[i]));
-		if (!endpoint->op_states[i])
+		if (!endpoint->op_states[i] ||
+		    (!is_latency && !past_allocate(&endpoint->past[i], endpoint->ops_max)))
 			return false;
 	}
 	return endpoint->shards && endpoint->worker.shards && endpoint->worker.slot &&
@@ -270,10 +295,12 @@ static bool allocate_shard(const struct endpoint *endpoint, struct shard_state *
 
 int endpoint_start(struct endpoint *endpoint, uint32_t lanes)
 {
-	struct worker_memory memory = { .shards = endpoint->worker.shards,
-					.slot = endpoint->worker.slot,
-					.ops = { endpoint->op_states[MAP_EXPRESS],
-						 endpoint->op_states[MAP_BULK] } };
+	struct worker_memory memory = {
+		.shards = endpoint->worker.shards,
+		.slot = endpoint->worker.slot,
+		.ops = { endpoint->op_states[MAP_EXPRESS], endpoint->op_states[MAP_BULK] },
+		.past = { endpoint->past[MAP_EXPRESS], endpoint->past[MAP_BULK] }
+	};
 
 	if (endpoint->lanes || !lanes || lanes > WIRE_LANES_MAX || lanes % WIRE_LANES_STEP)
 		return -EINVAL;
@@ -311,8 +338,11 @@ void endpoint_close(struct endpoint *endpoint)
 		free(endpoint->shards[i].needs.slots);
 		free(endpoint->shards[i].rounds.slots);
 	}
-	for (uint32_t i = 0; i < MAP_STREAMS; i++)
+	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
 		free(endpoint->op_states[i]);
+		free(endpoint->past[i].ops);
+		free(endpoint->past[i].exponents);
+	}
 	endpoint_latency_close(endpoint);
 	free(endpoint->shards);
 	free(endpoint->worker.shards);

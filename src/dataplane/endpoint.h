@@ -102,7 +102,7 @@ struct endpoint_stats {
 	uint64_t results_in;      /* accepted */
 	uint64_t results_ignored; /* further copies, other rounds */
 	uint64_t probes_out, held_in, need_in;
-	uint64_t exponent_rounds, detail_rounds;
+	uint64_t exponent_rounds, guess_rounds, guesses_again, detail_rounds;
 	uint64_t chunks_express, chunks_bulk;
 	uint64_t saturated;           /* int32 elements */
 	uint64_t bytes_out, bytes_in; /* UDP payload */

@@ -96,6 +96,20 @@ static uint32_t look(const struct endpoint *endpoint, const struct worker_action
 				    actions->ahead.elements);
 }
 
+/* R-WIRE-10, R-WK-9, R-WK-18. */
+static uint16_t field_of(const struct endpoint *endpoint, const struct worker_actions *actions)
+{
+	uint32_t next = look(endpoint, actions);
+	const struct lanes *lanes;
+
+	if (wire_round_of(actions->header.flags) != WIRE_GUESS)
+		return (uint16_t)next;
+	lanes = endpoint_numbers(endpoint, actions->chunk.cookie);
+	return wire_guess_field(lanes->way->exponent(lanes, source_of(endpoint, &actions->chunk),
+						     actions->chunk.elements),
+				next < WIRE_NEXT_UNKNOWN ? next : WIRE_NEXT_UNKNOWN);
+}
+
 /* What these lanes do not say of their elements. */
 static void rest_store(const struct lanes *lanes, float *rest, const int32_t *lane,
 		       const float *source, uint32_t count, uint32_t scale)
@@ -108,7 +122,7 @@ static void rest_store(const struct lanes *lanes, float *rest, const int32_t *la
 		rest[i] = isfinite(source[i]) ? source[i] - rest[i] : 0;
 }
 
-/* Fills the lanes of a DATA or DETAIL round; returns the sticky flags. */
+/* Fills the lanes of a DATA, GUESS or DETAIL round; returns the sticky flags. */
 static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions *actions,
 		    int32_t *lane)
 {
@@ -119,7 +133,7 @@ static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions
 	uint8_t flags;
 
 	memset(lane + filled, 0, (actions->lanes - filled) * sizeof(*lane));
-	if (wire_round_of(actions->header.flags) != WIRE_DATA) {
+	if (wire_round_of(actions->header.flags) == WIRE_DETAIL) {
 		lanes->way->detail(lanes, lane, source, elements);
 		return 0;
 	}
@@ -138,13 +152,15 @@ static void build(struct endpoint *endpoint, uint32_t shard, const struct worker
 	struct wire header = actions->header;
 
 	endpoint_op_begun(endpoint, op);
-	header.exponent = (uint16_t)look(endpoint, actions);
+	header.exponent = field_of(endpoint, actions);
 	if (actions->lanes)
 		header.flags |= fill(endpoint, actions, lane);
 	header.lanes = worker_trim(&endpoint->worker, shard, actions, lane);
 	wire_put(bytes, &header);
 	endpoint->shards[shard].fresh[actions->slot] = 1;
 	endpoint->stats.exponent_rounds += wire_round_of(header.flags) == WIRE_EXPONENT;
+	endpoint->stats.guess_rounds += wire_round_of(header.flags) == WIRE_GUESS;
+	endpoint->stats.guesses_again += actions->is_again;
 	endpoint->stats.detail_rounds += wire_round_of(header.flags) == WIRE_DETAIL;
 }
 

@@ -315,6 +315,16 @@ static void values_check(const struct place *place, const struct wire *packet, c
 	}
 }
 
+/* R-WK-18: of a guess that does not fit nothing is. */
+static bool is_stored_of(uint32_t shard, const struct wire *packet)
+{
+	uint32_t own = packet->exponent / 256u, guess = slot_of(shard, packet->slot)->scale;
+
+	if (packet->flags % 4 == WIRE_GUESS)
+		return !own || (own <= guess && own + 3 >= guess);
+	return packet->flags % 4 != WIRE_EXPONENT;
+}
+
 static void packet_give(struct fuzz_input *input, uint8_t how)
 {
 	static uint8_t before[OPS][BYTES_MAX];
@@ -322,7 +332,7 @@ static void packet_give(struct fuzz_input *input, uint8_t how)
 	struct endpoint_stats stats, after;
 	struct place place = { 0 };
 	struct wire packet = { 0 };
-	bool is_mine;
+	bool is_mine, is_stored;
 	uint8_t *at;
 
 	shard %= test.shards;
@@ -332,14 +342,14 @@ static void packet_give(struct fuzz_input *input, uint8_t how)
 	is_mine = is_answer(at, bytes, shard, &packet);
 	if (is_mine)
 		place = place_of(shard, packet.slot);
-	is_mine = is_mine && packet.flags % 4 <= WIRE_DETAIL;
+	is_stored = is_mine && is_stored_of(shard, &packet);
 	fuzz_link_give(&test.link, address_of(shard), at, bytes);
 	destinations_copy(before);
 	endpoint_stats(test.endpoint, &stats);
 	endpoint_poll(test.endpoint);
 	endpoint_stats(test.endpoint, &after);
 	FUZZ_CHECK(after.results_in - stats.results_in == is_mine);
-	destinations_check(before, is_mine && packet.flags % 4 != WIRE_EXPONENT ? &place : NULL);
+	destinations_check(before, is_stored ? &place : NULL);
 	if (is_mine)
 		values_check(&place, &packet, at);
 }

@@ -5,7 +5,7 @@
  */
 #include "tests/fuzz/input.h"
 
-enum { KEPT = 3, KEPT_BYTES_MIN = 16384 };
+enum { KEPT = 7, KEPT_BYTES_MIN = 16384 };
 
 static struct {
 	void *block;

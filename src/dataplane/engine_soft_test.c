@@ -112,12 +112,14 @@ static void engine__packet_whose_length_and_lanes_disagree_is_dropped(void **sta
 	assert_sound_packets_still_served();
 }
 
-static void engine__packet_of_an_unknown_round_is_dropped(void **state)
+/* The only flag that is wrong by itself, in what no child sends at all. */
+static void engine__result_that_is_bare_is_dropped(void **state)
 {
 	struct wire packet = update_of(0, 0, 1);
 
 	(void)state;
-	packet.flags = 3; /* no such round */
+	packet.type = WIRE_RESULT;
+	packet.flags = WIRE_BARE;
 	assert_dropped(0, &packet, &engine_stats(engine)->fault[WIRE_FAULT_FLAGS]);
 	assert_sound_packets_still_served();
 }
@@ -374,7 +376,8 @@ static void engine__what_no_sound_child_sends_is_counted_by_child(void **state)
 	assert_misfit(packet, bytes - 4, 20, MISFIT_LANES);
 	packet.lanes += 1;
 	assert_misfit(packet, bytes - 8, 20, MISFIT_LENGTH);
-	packet.flags = 3;
+	packet.type = WIRE_RESULT;
+	packet.flags = WIRE_BARE;
 	assert_misfit(packet, bytes, 30, MISFIT_FLAGS);
 	packet = update_of(1, 0, 1);
 	packet.slot = 0xffff;
@@ -584,7 +587,7 @@ int main(void)
 		ENGINE_TEST(engine__packet_that_a_child_does_not_send_is_dropped, setup),
 		ENGINE_TEST(engine__packet_with_impossible_lanes_is_dropped, setup),
 		ENGINE_TEST(engine__packet_whose_length_and_lanes_disagree_is_dropped, setup),
-		ENGINE_TEST(engine__packet_of_an_unknown_round_is_dropped, setup),
+		ENGINE_TEST(engine__result_that_is_bare_is_dropped, setup),
 		ENGINE_TEST(engine__packet_of_an_unknown_or_disabled_job_is_dropped, setup),
 		ENGINE_TEST(engine__packet_of_another_generation_is_dropped, setup),
 		ENGINE_TEST(engine__packet_of_a_child_out_of_range_is_dropped, setup),

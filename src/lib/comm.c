@@ -235,14 +235,15 @@ static int options_take(struct tally_options *mine, const struct tally_options *
 	memcpy(mine, theirs,
 	       theirs->size == sizeof(struct options_0_1_0) ? first_bytes : theirs->size);
 	mine->size = sizeof(*mine);
-	if (mine->flags & ~(uint32_t)(TALLY_HALF | TALLY_EXACT))
+	if (mine->flags & ~(uint32_t)REQUEST_FORMS)
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->flags 0x%x: this version has TALLY_HALF and "
-				    "TALLY_EXACT",
+				    "%s: options->flags 0x%x: this version has TALLY_HALF, "
+				    "TALLY_EXACT and TALLY_STRICT",
 				    call, mine->flags);
-	if (mine->flags == (TALLY_HALF | TALLY_EXACT))
+	if (!request_has_one_form(mine->flags))
 		return report_error(NULL, TALLY_ERR_ARGUMENT,
-				    "%s: options->flags has TALLY_HALF and TALLY_EXACT: choose one",
+				    "%s: options->flags has more than one of TALLY_HALF, "
+				    "TALLY_EXACT and TALLY_STRICT: choose one",
 				    call);
 	if (mine->flags && mine->latency_slots)
 		return report_error(NULL, TALLY_ERR_ARGUMENT,

@@ -323,9 +323,13 @@ static void options__are_refused_beyond_their_limits(void **state)
 		{ 0, 0, TALLY_HALF, TALLY_OK, NULL },
 		{ 0, 0, TALLY_EXACT, TALLY_OK, NULL },
 		{ 5, 0, 0x30, TALLY_ERR_UNSUPPORTED,
-		  "call: options->flags 0x30: this version has TALLY_HALF and TALLY_EXACT" },
+		  "call: options->flags 0x30: this version has TALLY_HALF, TALLY_EXACT and "
+		  "TALLY_STRICT" },
 		{ 0, 0, TALLY_HALF | TALLY_EXACT, TALLY_ERR_ARGUMENT,
-		  "call: options->flags has TALLY_HALF and TALLY_EXACT: choose one" },
+		  "call: options->flags has more than one of TALLY_HALF, TALLY_EXACT and "
+		  "TALLY_STRICT: "
+		  "choose one" },
+		{ 0, 0, TALLY_STRICT, TALLY_OK, NULL },
 		{ 5, 0, TALLY_EXACT, TALLY_ERR_ARGUMENT,
 		  "call: options->flags 0x4 is for floats, and latency mode has int32" },
 	};
@@ -467,6 +471,8 @@ static void stats__are_the_endpoints_and_ours(void **state)
 		.results_ignored = 4,
 		.probes_out = 5,
 		.exponent_rounds = 6,
+		.guess_rounds = 22,
+		.guesses_again = 23,
 		.detail_rounds = 7,
 		.chunks_express = 8,
 		.chunks_bulk = 9,
@@ -487,8 +493,8 @@ static void stats__are_the_endpoints_and_ours(void **state)
 	assert_memory_equal(
 		&stats,
 		(&(struct tally_stats){
-			sizeof(stats), 16, 17, 1,  2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-			360,           18, 19, 20, 21 }),
+			sizeof(stats), 16, 17, 1,  2,  3,  4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+			360,           18, 19, 20, 21, 22, 23 }),
 		sizeof(stats));
 	test.stats.srtt_ns++; /* from half a microsecond on it is one more */
 	stats.size = offsetof(struct tally_stats, lanes);

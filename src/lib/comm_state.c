@@ -256,6 +256,8 @@ static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
 		.slots = comm->slots,
 		.run = comm->run,
 		.gathered = comm->folded,
+		.guess_rounds = counted.guess_rounds,
+		.guesses_again = counted.guesses_again,
 	};
 	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
 		stats_add(pair, stats);

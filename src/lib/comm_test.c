@@ -155,7 +155,7 @@ static void allreduce__wrong_options_are_named(void **state)
 	options.name = long_name;
 	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_ARGUMENT, "name");
 	options.name = NULL;
-	options.flags = 8;
+	options.flags = 16;
 	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_UNSUPPORTED, "flags");
 	options.flags = 0;
 	options.size = 0;

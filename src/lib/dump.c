@@ -170,7 +170,8 @@ static json_t *stats_json(struct tally_comm *comm)
 		return stats;
 #define STAT(name) json_object_set_new(stats, #name, number_of(s.name))
 	STAT(operations), STAT(elements), STAT(packets_out), STAT(packets_in);
-	STAT(packets_resent), STAT(results_ignored), STAT(probes), STAT(exponent_rounds);
+	STAT(packets_resent), STAT(results_ignored), STAT(probes), STAT(exponent_rounds),
+		STAT(guess_rounds), STAT(guesses_again);
 	STAT(detail_rounds), STAT(chunks_express), STAT(chunks_bulk), STAT(saturated);
 	STAT(bytes_out), STAT(bytes_in), STAT(packets_bad), STAT(window), STAT(srtt_us);
 	STAT(lanes), STAT(shards), STAT(slots), STAT(run), STAT(gathered);

@@ -275,6 +275,12 @@ static void forms__of_a_communicator_are_those_of_its_float_sums(void **state)
 		{ TALLY_HALF, 0, TALLY_FLOAT32, TALLY_MIN, LANES_FREE },
 		{ TALLY_HALF, TALLY_OP_EXACT, TALLY_FLOAT32, TALLY_SUM, LANES_EXACT },
 		{ TALLY_HALF, TALLY_OP_MORE, TALLY_FLOAT32, TALLY_SUM, LANES_HALF },
+		{ TALLY_STRICT, 0, TALLY_FLOAT32, TALLY_AVG, LANES_STRICT },
+		{ TALLY_STRICT, 0, TALLY_FLOAT32, TALLY_MAX, LANES_FREE },
+		{ TALLY_STRICT, 0, TALLY_FLOAT64, TALLY_SUM, LANES_FREE },
+		{ TALLY_STRICT, TALLY_OP_EXACT, TALLY_FLOAT64, TALLY_SUM, LANES_EXACT },
+		{ TALLY_HALF, TALLY_OP_STRICT, TALLY_FLOAT32, TALLY_SUM, LANES_STRICT },
+		{ 0, TALLY_OP_STRICT, TALLY_INT32, TALLY_SUM, LANES_FREE },
 	};
 	static _Alignas(8) int32_t wide[sizeof(cases) / sizeof(*cases)][2];
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
@@ -360,7 +366,8 @@ static void refusal__of_a_scale_says_what_it_may_be(void **state)
 	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_FLOAT32, TALLY_SUM, &test.comm, &options,
 					  &work),
 			 TALLY_ERR_ARGUMENT);
-	said("tally_iallreduce: options->scale with TALLY_OP_HALF or TALLY_OP_EXACT: choose one");
+	said("tally_iallreduce: options->scale with TALLY_OP_HALF, TALLY_OP_EXACT or "
+	     "TALLY_OP_STRICT: choose one");
 }
 
 /* At the limit it is taken. */
@@ -439,12 +446,13 @@ static void refusal__of_options_names_them(void **state)
 	options.flags = 1u << 20;
 	assert_int_equal(tally_ibarrier(&test.comm, &options, &work), TALLY_ERR_UNSUPPORTED);
 	said("tally_ibarrier: options->flags 0x100000: this version has TALLY_OP_MORE, "
-	     "TALLY_OP_HALF and TALLY_OP_EXACT");
+	     "TALLY_OP_HALF, TALLY_OP_EXACT and TALLY_OP_STRICT");
 	options.flags = TALLY_OP_HALF | TALLY_OP_EXACT;
 	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_FLOAT32, TALLY_SUM, &test.comm, &options,
 					  &work),
 			 TALLY_ERR_ARGUMENT);
-	said("tally_iallreduce: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: choose one");
+	said("tally_iallreduce: options->flags has more than one of TALLY_OP_HALF, TALLY_OP_EXACT "
+	     "and TALLY_OP_STRICT: choose one");
 	options.flags = TALLY_OP_HALF;
 	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_INT32, TALLY_SUM, &test.comm, &options,
 					  &work),

@@ -39,7 +39,8 @@ static bool buffers_note(struct tally_work *work, const struct request *request)
 	return true;
 }
 
-_Static_assert(TALLY_HALF + 0 == TALLY_OP_HALF + 0 && TALLY_EXACT + 0 == TALLY_OP_EXACT + 0,
+_Static_assert(TALLY_HALF + 0 == TALLY_OP_HALF + 0 && TALLY_EXACT + 0 == TALLY_OP_EXACT + 0 &&
+		       TALLY_STRICT + 0 == TALLY_OP_STRICT + 0,
 	       "one set of bits");
 
 /* Does the communicator's wish mean this operation? */
@@ -52,11 +53,18 @@ static bool takes_form(const struct request *request, uint32_t flags)
 	       (flags & TALLY_HALF ? request->dtype == TALLY_FLOAT32 : is_float);
 }
 
+/* R-WK-17: what TALLY_OP_STRICT is about. */
+static bool is_guessed(const struct request *request)
+{
+	return request_is_sum(request->kind) &&
+	       (request->op == TALLY_SUM || request->op == TALLY_AVG) &&
+	       (request->dtype == TALLY_FLOAT32 || request->dtype == TALLY_COMPLEX64);
+}
+
 /* With what it is sent as, which all ranks must say alike. */
 static uint32_t descriptor_type(const struct tally_comm *comm, const struct request *request)
 {
-	const uint32_t forms = TALLY_OP_HALF | TALLY_OP_EXACT;
-	uint32_t flags = request->options ? request->options->flags & forms : 0;
+	uint32_t flags = request->options ? request->options->flags & REQUEST_FORMS : 0;
 	double scale = request->options ? request->options->scale : 0;
 	enum lanes_form form = LANES_FREE;
 	uint32_t exponent = 0;
@@ -66,6 +74,8 @@ static uint32_t descriptor_type(const struct tally_comm *comm, const struct requ
 	if (scale > 0 && request_is_sum(request->kind)) {
 		form = LANES_FIXED;
 		exponent = (uint32_t)request_exponent(scale, comm->who.size);
+	} else if (flags & TALLY_OP_STRICT) {
+		form = is_guessed(request) ? LANES_STRICT : LANES_FREE;
 	} else if (flags && request_is_sum(request->kind)) {
 		form = flags & TALLY_OP_HALF ? LANES_HALF : LANES_EXACT;
 	}

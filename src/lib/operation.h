@@ -25,6 +25,9 @@ struct request {
 
 /* Elements are added up, or the largest or smallest is found. */
 bool request_is_sum(enum control_op_kind kind);
+/* What sums are sent as: one of these, or none. */
+#define REQUEST_FORMS (TALLY_OP_HALF | TALLY_OP_EXACT | TALLY_OP_STRICT)
+bool request_has_one_form(uint32_t flags);
 
 /* TALLY_OK, or what is wrong with it, said. No lock held. */
 int request_check(struct tally_comm *comm, const struct request *request);

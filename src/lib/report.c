@@ -121,7 +121,7 @@ const char *const report_kinds[] = { "allreduce", "barrier",   "reduce",
 /* What it is sent as. */
 static void form_text(uint32_t type, char text[24])
 {
-	static const char *const forms[] = { "", " as halves", " exactly" };
+	static const char *const forms[] = { "", " as halves", " exactly", "", " strictly" };
 	enum lanes_form form = lanes_word_form(type);
 
 	if (form == LANES_FIXED)

@@ -20,6 +20,13 @@ bool request_is_sum(enum control_op_kind kind)
 	       kind == CONTROL_OP_REDUCE_SCATTER;
 }
 
+bool request_has_one_form(uint32_t flags)
+{
+	uint32_t forms = flags & REQUEST_FORMS;
+
+	return !(forms & (forms - 1));
+}
+
 /* What TALLY_USER needs, and nothing else. */
 static int reduce_check(const struct report_who *who, const struct request *request)
 {
@@ -201,10 +208,10 @@ static int scale_check(const struct report_who *who, const struct request *reque
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
 				    "%s: options->scale is for sum and avg of float32",
 				    request->call);
-	if (request->options->flags & (TALLY_OP_HALF | TALLY_OP_EXACT))
+	if (request->options->flags & REQUEST_FORMS)
 		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->scale with TALLY_OP_HALF or TALLY_OP_EXACT: "
-				    "choose one",
+				    "%s: options->scale with TALLY_OP_HALF, TALLY_OP_EXACT or "
+				    "TALLY_OP_STRICT: choose one",
 				    request->call);
 	exponent = scale > 0 && isfinite(scale) ? request_exponent(scale, who->size) : 0;
 	if (exponent < 1 || exponent > LANES_EXPONENT_MAX)
@@ -238,15 +245,15 @@ static int options_check(const struct report_who *who, const struct request *req
 		return report_error(who, TALLY_ERR_ARGUMENT,
 				    "%s: options->name has more than %d bytes", request->call,
 				    CONTROL_OP_NAME_BYTES - 1);
-	if (options->flags & ~(uint32_t)(TALLY_OP_MORE | TALLY_OP_HALF | TALLY_OP_EXACT))
+	if (options->flags & ~(uint32_t)(TALLY_OP_MORE | REQUEST_FORMS))
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
 				    "%s: options->flags 0x%x: this version has TALLY_OP_MORE, "
-				    "TALLY_OP_HALF and TALLY_OP_EXACT",
+				    "TALLY_OP_HALF, TALLY_OP_EXACT and TALLY_OP_STRICT",
 				    request->call, options->flags);
-	if (options->flags & TALLY_OP_HALF && options->flags & TALLY_OP_EXACT)
+	if (!request_has_one_form(options->flags))
 		return report_error(who, TALLY_ERR_ARGUMENT,
-				    "%s: options->flags has TALLY_OP_HALF and TALLY_OP_EXACT: "
-				    "choose one",
+				    "%s: options->flags has more than one of TALLY_OP_HALF, "
+				    "TALLY_OP_EXACT and TALLY_OP_STRICT: choose one",
 				    request->call);
 	if ((options->counts || options->displs) &&
 	    (request->kind <= CONTROL_OP_BROADCAST || request->kind == CONTROL_OP_SEND))

@@ -99,6 +99,7 @@ class Lanes:
         elif not self.is_order:
             self.choose(count, packet, form, exponent)
         self.can = self.can and (packet >= self.shape[1] or not count)
+        self.is_guessed = self.is_scaled and dtype == FLOAT32 and form == FREE and size <= 64  # R-WK-17
 
     def digits(self, bits):
         return 1, -(-bits // self.digit)
@@ -121,6 +122,12 @@ class Lanes:
             self.shape = self.digits(64)
         elif self.dtype == FLOAT64:  # R-NUM-12
             self.shape = self.digits(55)
+
+    def results(self, datas, elements):
+        """What a sum may be: of float32 the exponent may have been guessed (R-WK-18)."""
+        exponent = self.exponent(elements)
+        guesses = 4 if exponent and self.is_guessed else 1
+        return [self.result(datas, exponent + above)[0] for above in range(guesses)]
 
     def elements(self, data):
         found = [bits for bits, in struct.iter_unpack("<" + CODES[self.dtype], data)]

@@ -39,7 +39,7 @@ def parse(datagram):
         return None
     if len(packet.body) != 4 * packet.lanes:
         return None
-    if packet.type in (UPDATE, RESULT) and packet.flags & 3 == 3 or packet.type == RESULT and packet.flags & BARE:
+    if packet.type == RESULT and packet.flags & BARE:
         return None
     return packet
 

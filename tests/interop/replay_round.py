@@ -55,9 +55,9 @@ def seconds(ms):
 def type_of(number):
     """With its form, and what it is below: R-NUM-15, R-NUM-16."""
     exponent, form, dtype = number >> 16, number >> 8 & 255, number & 255
-    if dtype >= len(TYPES) or form > 3 or exponent and form != 3:
+    if dtype >= len(TYPES) or form > 4 or exponent and form != 3:
         return "elements"
-    return TYPES[dtype] + ("", " as halves", " exactly", f" below 2^{exponent - 126}")[form]
+    return TYPES[dtype] + ("", " as halves", " exactly", f" below 2^{exponent - 126}", " strictly")[form]
 
 
 def call(op):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-WK-13 to R-WK-18, R-MAP-2, R-MAP-3, R-MAP-5, R-MAP-8."""
 import functools
-import itertools
 
 import packet as wire
+from past import Past, fits
 from replay_numbers import expect
 
 EXPRESS, BULK = range(2)
@@ -53,11 +53,10 @@ class Operation:
         self.mine, self.parts, *self.ends = parts
         self.wanted = wanted  # elements [0, 1), by nobody else if 2; or all
         self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, self.key, *shape = numbers
-        self.agreed = {}  # R-WK-18: of its chunks
         self.first, self.done, self.shape, self.run = stream.chunks, 0, shape, stream.run
         self.full = full_of(lanes, *shape)
         self.chunks = max(1, -(-self.count // self.full))  # R-MAP-5
-        self.repeats = None  # R-WK-17: the number of an operation
+        self.entry = stream.past.put(self.key) if self.is_scaled and self.key else None
 
     def told(self, chunk):
         """Cookie, first element and how many elements."""
@@ -99,35 +98,7 @@ class Stream:
     def __init__(self, pool, base, run):
         self.pool, self.base, self.run = pool, base, run
         self.ops, self.chunks = [], 0  # of those that are kept; submitted ever
-        self.past = []  # R-WK-17: all that may be guessed
-
-    def remember(self, op):
-        """R-WK-17: which one it repeats."""
-        number = len(self.past)
-        keys = [other.key for other in self.past] + [op.key]
-        reached = range(max(0, number - REACH), number)
-        last = self.past[-1].repeats if self.past else None
-        if last is not None and last + 1 in reached and keys[last + 1] == op.key:
-            op.repeats = last + 1
-        else:
-            def match(other):
-                pairs = zip(reversed([keys[i] for i in reached if i < other]), reversed(keys[:number]))
-                return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], itertools.islice(pairs, 16))))
-            op.repeats = max((i for i in reached if keys[i] == op.key), key=lambda i: (match(i), i), default=None)
-        op.number = number
-        self.past.append(op)
-
-    def guess(self, op, chunk):
-        """R-WK-18: a guess, None for none, or False: not yet."""
-        index = chunk - op.first
-        if op.repeats is None or index >= GUESSED:
-            return None
-        first = self.past[op.repeats]
-        second = first if first.repeats is None or first.repeats < op.number - REACH else self.past[first.repeats]
-        known = [other.agreed.get(index) for other in (first, second)]
-        if None in known:
-            return False
-        return min(max(known) + 1, 254) if max(known) else 0
+        self.past = Past(REACH, GUESSED)
 
 
 class Shard:
@@ -166,9 +137,9 @@ class Worker:
     def first_guess(self, which, chunk, slot):
         """R-WK-8, R-WK-18"""
         op = self.op_of(which, chunk)
-        if not op.is_scaled or not op.key or slot.governing != wire.UNKNOWN:
+        if not op.entry or slot.governing != wire.UNKNOWN:
             return None
-        return self.streams[which].guess(op, chunk)
+        return self.streams[which].past.guess(op.entry, chunk - op.first)
 
     # -- what happens --
 
@@ -185,8 +156,6 @@ class Worker:
         stream = self.streams[which]
         stream.ops.append(Operation(stream, self.lanes, numbers, parts, wanted))
         stream.chunks += stream.ops[-1].chunks
-        if stream.ops[-1].is_scaled and stream.ops[-1].key:
-            stream.remember(stream.ops[-1])
 
     def submit(self, which, *numbers):
         *numbers, parts, wanted, actions, header, trim, look = numbers
@@ -273,14 +242,14 @@ class Worker:
         if kind == wire.GUESS:
             own, slot.governing = packet["exponent"] >> 8, packet["exponent"] & 255
             slot.governing = wire.UNKNOWN if slot.governing == 255 else slot.governing
-            want["is_again"] = bool(own) and not slot.scale - 3 <= own <= slot.scale
+            want["is_again"] = not fits(slot.scale, own)
         if want.get("is_again"):
             slot.governing = own
         if kind == wire.EXPONENT or want.get("is_again"):
             self.build(at, packet["slot"], wire.DATA, want)
             return
-        if kind in DATA_KINDS:
-            op.agreed[slot.chunk - op.first] = min(own if kind == wire.GUESS else slot.scale, 254)
+        if kind in DATA_KINDS and op.entry:
+            op.entry.agreed[slot.chunk - op.first] = min(own if kind == wire.GUESS else slot.scale, 254)
         want.update(store=True, stored_round=kind, stored_scale=slot.scale, is_bare=not lanes and slot.lanes > 0,
                     is_joined=slot.is_kept and lanes > 0, joined_by=slot.kind >> 2, stored_lanes=slot.lanes)
         want["stored_cookie"], want["stored_first"], want["stored_elements"] = op.told(slot.chunk)

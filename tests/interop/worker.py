@@ -20,6 +20,7 @@ import time
 from lanes import ADD_LANES, SHORT_LANES, Lanes
 import packet as wire
 import quant
+from past import Past, fits
 from quant import FLOAT32, INT32
 
 SUM, AVG, ALLREDUCE = 0, 4, 0  # R-MAP-6
@@ -50,6 +51,8 @@ class Operation:
         self.stream = EXPRESS if self.chunks <= EXPRESS_CHUNKS else BULK
         self.is_scaled = self.way.is_scaled and self.count > 0  # R-WK-8, R-WK-11
         self.hash = wire.descriptor_hash(number, ALLREDUCE, dtype, op, self.count, 0, name)
+        self.key = wire.descriptor_hash(0, ALLREDUCE, dtype, op, self.count, 0, name)  # R-WK-17
+        self.entry = None
         self.submitted_at = now()
 
     def values(self):
@@ -99,13 +102,19 @@ class Slot:
         else:  # R-WK-9: about the slot's next chunk
             other, i = self.pair.chunks.get(self.k + pool, (None, 0))
             exponent = other.exponent(i) if other else wire.UNKNOWN
+        if kind == wire.GUESS:  # R-WIRE-10
+            exponent = operation.exponent(self.i) << 8 | min(exponent, 255)
         if kind == wire.DATA:
-            lanes, sticky = operation.data(self.i, self.exponent)
-            self.scale, body = self.exponent, wire.lanes_bytes(lanes)
+            self.scale = self.exponent
+        if kind in (wire.DATA, wire.GUESS):
+            lanes, sticky = operation.data(self.i, self.scale)
+            body = wire.lanes_bytes(lanes)
         elif kind == wire.DETAIL:
             body = wire.lanes_bytes(operation.detail(self.i))
         self.seq = self.seq + 1 & wire.MASK32
         self.kind, self.tag, self.lanes = kind, wire.tag_of(operation.hash, self.i), len(body) // 4
+        if kind == wire.GUESS:
+            self.tag ^= self.scale  # R-WK-18
         self.lane_op = operation.way.lane_op if kind == wire.DATA else ADD_LANES
         if self.lane_op == SHORT_LANES:  # R-WK-16
             body = body[:max(16, -(-len(body.rstrip(b"\0")) // 16) * 16)]
@@ -196,6 +205,7 @@ class Worker:
         self.host, self.rank, self.size, self.mtu = host, rank, size, mtu
         self.shards, self.operations, self.submitted = [], {}, 0
         self.counters, self.lanes = [0, 0], 0  # R-MAP-3: c of express and bulk
+        self.pasts = Past(), Past()
         self.ring_interval, self.ring_at, self.stall_at = 0.004, 0.0, 0.0
         self.inbox, self.state, self.heartbeat_s = b"", "JOINING", 10.0
         self.heard_at = self.said_at = now()
@@ -295,6 +305,8 @@ class Worker:
         operation = Operation(self.submitted, values, dtype, op, name, self.lanes, self.size)
         self.operations[self.submitted] = operation
         self.submitted += 1  # R-MAP-1
+        if operation.is_scaled and dtype == FLOAT32 and self.size <= 64:
+            operation.entry = self.pasts[operation.stream].put(operation.key)
         run = self.shards[0].run if operation.stream == BULK else 1
         for i in range(operation.chunks):  # R-MAP-3
             c = self.counters[operation.stream]
@@ -318,10 +330,19 @@ class Worker:
             slot = pair.slots[pair.next_k % pair.pool]
             if slot.operation:
                 break
-            slot.k, (slot.operation, slot.i) = pair.next_k, pair.chunks.pop(pair.next_k)
+            operation, i = pair.chunks[pair.next_k]
+            is_unscaled = operation.is_scaled and slot.exponent == wire.UNKNOWN  # R-WK-8
+            kind, guess = wire.EXPONENT if is_unscaled else wire.DATA, None
+            if is_unscaled and operation.entry:
+                guess = self.pasts[operation.stream].guess(operation.entry, i)
+            if guess is False:
+                break  # R-WK-18: it waits
+            if guess is not None:
+                kind, slot.scale = wire.GUESS, guess
+            slot.k, slot.operation, slot.i = pair.next_k, operation, i
+            del pair.chunks[pair.next_k]
             pair.next_k += 1
-            is_unscaled = slot.operation.is_scaled and slot.exponent == wire.UNKNOWN  # R-WK-8
-            slot.compose(wire.EXPONENT if is_unscaled else wire.DATA)
+            slot.compose(kind)
             self.send_update(slot)
 
     # ---- what goes ----
@@ -417,7 +438,7 @@ class Worker:
                 shard.bound(now() - slot.attempt_at)
             bisect.insort(shard.latest, slot.order)  # R-PACE-4: the three latest that have come
             del shard.latest[:-3]
-        self.counts[("data", "exponent", "detail")[slot.kind]] += 1
+        self.counts[("data", "exponent", "detail", "guess")[slot.kind]] += 1
         shard.full_at = now()
         shard.flight.pop(slot.index, None)
         shard.ring.pop(slot.index, None)
@@ -427,10 +448,18 @@ class Worker:
         slot.exponent = packet.exponent
         if slot.kind == wire.EXPONENT:
             return self.send_next(slot, wire.DATA)
+        if slot.kind == wire.GUESS:
+            own, slot.exponent = packet.exponent >> 8, packet.exponent & 255
+            slot.exponent = wire.UNKNOWN if slot.exponent == 255 else slot.exponent
+            if not fits(slot.scale, own):
+                slot.exponent = own
+                return self.send_next(slot, wire.DATA)
         lanes, at = wire.lanes_of(packet.body) + (0,) * (slot.lanes - packet.lanes), slot.i * operation.lanes
         part = slice(at, at + len(operation.part(slot.i)))
         kind = operation.packed, self.size, operation.op == AVG
-        if slot.kind == wire.DATA:
+        if slot.kind in (wire.DATA, wire.GUESS):
+            if operation.entry:
+                operation.entry.agreed[slot.i] = own if slot.kind == wire.GUESS else min(slot.scale, 254)
             slot.sums = lanes
             values = operation.unpack(lanes, slot.scale, kind[2])
             operation.result[part] = array.array(operation.result.typecode, values[:part.stop - at])

@@ -12,7 +12,7 @@ static const char *const type_names[] = {
 	"uint64",     "float16",    "float32", "float64",   "bfloat16",
 	"float8e4m3", "float8e5m2", "bool",    "complex64", "complex128",
 };
-static const char *const form_names[] = { "", " as halves", " exactly", " below 2^" };
+static const char *const form_names[] = { "", " as halves", " exactly", " below 2^", " strictly" };
 static const char *const op_names[] = { "sum",  "prod", "max", "min",  "avg",    "band",   "bor",
 					"bxor", "land", "lor", "lxor", "minloc", "maxloc", "user" };
 enum {

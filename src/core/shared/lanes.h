@@ -37,7 +37,8 @@ enum lanes_op {
 };
 
 /* What floats are sent as, where the caller has a say (R-NUM-15). */
-enum lanes_form { LANES_FREE, LANES_HALF, LANES_EXACT, LANES_FIXED, LANES_FORMS };
+/* STRICT: as FREE, but no exponent is guessed. */
+enum lanes_form { LANES_FREE, LANES_HALF, LANES_EXACT, LANES_FIXED, LANES_STRICT, LANES_FORMS };
 
 /* Of float32, biased: what LANES_FIXED may have, and that of the numbers from 1/2 to 1. */
 enum { LANES_EXPONENT_MAX = 254, LANES_EXPONENT_ONE = 126 };
