@@ -248,7 +248,7 @@ static int say(struct run *run, const char *join)
 /* A job of one rank. */
 static int join_say(struct run *run)
 {
-	return say(run, "{\"type\":\"JOIN\",\"version_min\":2,\"version_max\":2,\"job\":"
+	return say(run, "{\"type\":\"JOIN\",\"version_min\":3,\"version_max\":3,\"job\":"
 			"\"hand\",\"size\":1,"
 			"\"rank\":0,\"host\":\"here\",\"list_hash\":\"0000000000000000\"}");
 }
@@ -276,7 +276,7 @@ static void tallyd__log_json_has_job_and_rank_as_fields(void **state)
 	(void)state;
 	run_start(&run, "--listen 127.0.0.1:0 --log-json");
 	run_await(&run, "shard\"}\n");
-	pair = say(&run, "{\"type\":\"JOIN\",\"version_min\":2,\"version_max\":2,\"job\":\"pair\","
+	pair = say(&run, "{\"type\":\"JOIN\",\"version_min\":3,\"version_max\":3,\"job\":\"pair\","
 			 "\"size\":2,\"rank\":1,\"host\":\"here\","
 			 "\"list_hash\":\"0000000000000000\"}");
 	run_await(&run, joined);
@@ -362,7 +362,7 @@ static void tallyd__sighup_reads_its_files_again_and_says_what_changed(void **st
 /* True: let in. */
 static bool is_let_in(struct run *run, const char *key)
 {
-	static const char join[] = "{\"type\":\"JOIN\",\"version_min\":2,\"version_max\":2,"
+	static const char join[] = "{\"type\":\"JOIN\",\"version_min\":3,\"version_max\":3,"
 				   "\"job\":\"keyed\",\"size\":1,\"rank\":0,\"host\":\"here\","
 				   "\"list_hash\":\"0000000000000000\",\"key\":\"%s\"}";
 	char text[sizeof(join) + 128], answer[2048];

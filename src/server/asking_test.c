@@ -318,12 +318,12 @@ static void ask__with_a_wrong_key_or_version_hears_so(void **state)
 	assert_denied(CONTROL_DENIED,
 		      ITS "its server on ps-0 gave a key that is not this aggregator's");
 	strcpy(asked.key, "sesame");
-	asked.version_min = asked.version_max = 3;
+	asked.version_min = asked.version_max = 4;
 	assert_denied(CONTROL_VERSION_BAD,
-		      ITS "its server on ps-0 speaks protocol versions 3 to 3, this aggregator 2");
+		      ITS "its server on ps-0 speaks protocol versions 4 to 4, this aggregator 3");
 	asked.version_min = asked.version_max = 0;
 	assert_denied(CONTROL_VERSION_BAD,
-		      ITS "its server on ps-0 speaks protocol versions 0 to 0, this aggregator 2");
+		      ITS "its server on ps-0 speaks protocol versions 0 to 0, this aggregator 3");
 }
 
 static void ask__for_a_shape_that_nobody_can_have_hears_why(void **state)

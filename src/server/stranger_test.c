@@ -68,7 +68,7 @@ static void server__takes_the_longest_join(void **state)
 	struct client client;
 
 	(void)state;
-	at += sprintf(at, "{\"type\":\"JOIN\",\"version_min\":2,\"version_max\":2,\"size\":1,"
+	at += sprintf(at, "{\"type\":\"JOIN\",\"version_min\":3,\"version_max\":3,\"size\":1,"
 			  "\"rank\":0,\"pid\":4294967295,\"mtu\":1500,\"list_hash\":"
 			  "\"0123456789abcdef\"");
 	for (uint32_t i = 0; i < 4; i++) {

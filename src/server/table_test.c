@@ -129,8 +129,8 @@ static void table__of_a_stranger_or_of_no_shape_is_denied_by_name(void **state)
 	open.dim = 64;
 	assert_denied(address, open, CONTROL_DENIED, "a sum of dim values");
 	open.bytes = 1472;
-	open.version_min = open.version_max = 3;
-	assert_denied(address, open, CONTROL_VERSION_BAD, "speaks protocol versions 3 to 3");
+	open.version_min = open.version_max = 4;
+	assert_denied(address, open, CONTROL_VERSION_BAD, "speaks protocol versions 4 to 4");
 	open.version_min = 1;
 	client = table_ask(address, open);
 	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);

@@ -216,7 +216,7 @@ static void version__that_differs_ends_it_for_all(void **state)
 {
 	struct ranks ranks = { .size = SIZE, .body = version_body };
 	const char *words[RANKS_WORDS_MAX] = { "rank 2 on ", ranks_host(),
-					       "speaks protocol versions 9 to 9", "aggregator 2" };
+					       "speaks protocol versions 9 to 9", "aggregator 3" };
 
 	(void)state;
 	prepare(&ranks);

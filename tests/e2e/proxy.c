@@ -193,8 +193,8 @@ static void stream(struct flow *flow, int from)
 		flow->rank = (uint32_t)atoi(rank + 7);
 	orders->has_joined |= rank && from == 0 && is_meant(flow);
 	if (rank && from == 0 && orders->is_future && is_meant(flow)) {
-		version_set(bytes + 4, "\"version_min\":2");
-		version_set(bytes + 4, "\"version_max\":2");
+		version_set(bytes + 4, "\"version_min\":3");
+		version_set(bytes + 4, "\"version_max\":3");
 	}
 	if (got > 0 && send(flow->fd[!from], bytes, (size_t)got, MSG_NOSIGNAL) == got)
 		return;

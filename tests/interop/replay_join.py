@@ -5,7 +5,7 @@ from replay_member import DENIED, JOIN, M_DENY, M_PING, NO_RANK, NO_RESOURCE, SE
 from replay_round import (ENABLING, GATHER, GRANTED, IN, INFO, JOINED, LIMITED, NONE, STARTED, UNKNOWN, WAITS, WARN,
                           Round, name)
 
-VERSION = 2
+VERSION = 3
 LATENCY = 1  # enum control_mode
 JOB_ADD, JOB_SET, JOB_REMOVE = range(3)  # enum admission_command
 CLOSE = "close"

@@ -213,7 +213,7 @@ class Worker:
         limit = now() + patience_s
         self.control = self.connect(port, limit)
         listed = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.say("JOIN", version_min=2, version_max=2, job=job, size=size, rank=rank, mtu=mtu,
+        self.say("JOIN", version_min=3, version_max=3, job=job, size=size, rank=rank, mtu=mtu,
                  host=socket.gethostname()[:63], pid=os.getpid(), timeout_ms=int(1000 * patience_s),
                  list=listed, list_hash=f"{wire.fnv1a64(listed.encode()):016x}")
         while self.state != "RUN":

@@ -56,7 +56,7 @@ static void admission__another_protocol_version_is_denied_by_name(void **state)
 	say(11);
 	assert_done("deny>11 close>11 deny>10 close>10");
 	assert_text(CONTROL_VERSION_BAD, CONTROL_RANK_NONE,
-		    "rank 1 on host11 speaks protocol versions 3 to 3, this aggregator 2");
+		    "rank 1 on host11 speaks protocol versions 4 to 4, this aggregator 3");
 	join(13, 0, 2);
 	prepare_join(12, 1, 2);
 	t.message.join.version_max = CONTROL_VERSION + 1; /* 2 is among what it speaks */

@@ -33,7 +33,7 @@
 
 enum {
 	CONTROL_PORT = 7171, /* TCP; shard k's UDP port is by default this + k */
-	CONTROL_VERSION = 2, /* of the protocol; what this build speaks */
+	CONTROL_VERSION = 3, /* of the protocol; what this build speaks */
 	CONTROL_MEMBERS_MAX = 256,
 	CONTROL_JOB_BYTES = 256, /* these count the NUL */
 	CONTROL_HOST_BYTES = 64,
