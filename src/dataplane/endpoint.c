@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dataplane/endpoint_state.h"
+#include "dataplane/link_address.h"
 
 enum { OPS_MAX_DEFAULT = 1024, BUFFER_ALIGN = 64, GUESS_WORKERS_MAX = 64 };
 
@@ -184,6 +185,26 @@ const struct worker *endpoint_worker(const struct endpoint *endpoint)
 const struct pace *endpoint_pace(const struct endpoint *endpoint)
 {
 	return endpoint->pace_used;
+}
+
+/* What is waited for. Bulk chunks come at the speed of the path, and what others hold up comes when they come. A path
+ * within this host has no speed of its own: the processor that makes an answer is waited for. */
+enum link_load endpoint_load(const struct endpoint *endpoint)
+{
+	enum link_load load = LINK_LITTLE;
+
+	if (endpoint->latency)
+		return LINK_LITTLE;
+	for (uint32_t i = 0; i < endpoint->map.shards; i++) {
+		const struct pace_shard *pace = &endpoint->pace.shards[i];
+
+		if (pace->in_flight[MAP_EXPRESS] ||
+		    link_address_is_loopback(&endpoint->shards[i].grant.address))
+			return LINK_LITTLE;
+		if (pace->in_flight[MAP_BULK] || pace->ring.count)
+			load = LINK_MUCH;
+	}
+	return load;
 }
 
 /* --- open, start, close ------------------------------------------------------------------------- */

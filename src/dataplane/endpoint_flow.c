@@ -505,6 +505,7 @@ static bool poll_once(struct endpoint *endpoint)
 		any |= send_starts(endpoint);
 	}
 	endpoint_flush(endpoint);
+	endpoint->link->load = endpoint_load(endpoint);
 	return any;
 }
 

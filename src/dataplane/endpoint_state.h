@@ -86,6 +86,9 @@ static inline const struct lanes *endpoint_numbers(const struct endpoint *endpoi
 	return &endpoint->numbers[cookie];
 }
 
+/* endpoint.c: what is waited for, if nothing is left to do. */
+enum link_load endpoint_load(const struct endpoint *endpoint);
+
 /* endpoint_out.c: what goes out. What is emitted stays as it is until it has been sent. */
 /* False: the link has no room for all of it. Then nothing more is made until it has. */
 bool endpoint_flush(struct endpoint *endpoint);

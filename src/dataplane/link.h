@@ -77,9 +77,14 @@ struct link_ops {
 	void (*close)(struct link *link);
 };
 
+/* What its user waits for. LITTLE: to be seen as soon as it comes. MUCH: others may have the processor until it comes.
+ * GUESS: as what has come lately. */
+enum link_load { LINK_GUESS, LINK_LITTLE, LINK_MUCH, LINK_LOADS };
+
 /* Every link begins with this. */
 struct link {
 	const struct link_ops *ops;
+	enum link_load load; /* its user's, for the next wait; LINK_GUESS at first */
 	struct link_address local;
 	struct link_address too_large; /* whom the packet was for, after an -EMSGSIZE */
 	struct link_stats stats;

@@ -142,15 +142,19 @@ int link_udp_open(struct link **link, const struct link_udp_options *options)
 	struct udp *udp = calloc(1, sizeof(*udp));
 	socklen_t bytes = sizeof(uint32_t);
 	int result = -ENOMEM;
+	uint32_t polls;
 
 	if (!udp)
 		return result;
 	udp->link.ops = &udp_ops;
 	udp->is_v6 = options->is_v6;
 	udp->is_dual = options->is_v6 && link_address_is_any(&options->local);
-	polling_init(&udp->polling, options->poll_count == UINT32_MAX ? 0
-				    : options->poll_count             ? options->poll_count
-								      : POLLS);
+	polls = options->poll_count == UINT32_MAX ? 0
+		: options->poll_count             ? options->poll_count
+						  : POLLS;
+	polling_init(&udp->polling[LINK_LITTLE], polls, POLLING_LONG);
+	polling_init(&udp->polling[LINK_MUCH], polls, POLLING_SHORT);
+	polling_init(&udp->polling[LINK_GUESS], polls, POLLING_NEVER);
 	udp->buffers = mmap(NULL, (size_t)FRAMES_MAX * BUFFER_STRIDE, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (udp->buffers == MAP_FAILED)

@@ -44,6 +44,8 @@ static void frame_fill(struct udp *udp, uint32_t idx, struct link_frame *frame)
 	frame->count = packet_bytes ? (bytes + packet_bytes - 1) / packet_bytes : 1;
 	frame->bytes = bytes;
 	frame->data = udp->buffers + (size_t)idx * BUFFER_STRIDE;
+	/* Who sends from this host is on its way with more: the processor alone limits it. */
+	udp->has_much |= bytes >= MUCH_BYTES && !link_address_is_loopback(&frame->peer);
 	udp->link.stats.packets_in += frame->count;
 	udp->link.stats.bytes_in += bytes;
 }

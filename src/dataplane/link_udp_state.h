@@ -16,6 +16,7 @@ enum {
 		BUFFER_BYTES + 320,    /* else all heads fall into the same sets of the cache */
 	FRAMES_MAX = LINK_RECV_FRAMES, /* of one call, without offload */
 	MESSAGES_MAX = 128,            /* of one sendmmsg */
+	MUCH_BYTES = 8192,             /* a message of so many is one of many */
 };
 
 struct udp {
@@ -23,7 +24,10 @@ struct udp {
 	int socket, wake;
 	bool is_v6, is_dual, has_segment, has_gro, keeps_via;
 	uint32_t frames_max;
-	struct polling polling;
+	struct polling
+		polling[LINK_LOADS]; /* by what is waited for; LINK_GUESS: seems to be much */
+	bool has_much; /* a large message has come from another host since the last wait, */
+	uint64_t much_until_ns; /* and until then more are waited for */
 	atomic_bool is_woken;
 	bool is_drained; /* the last call was a recv that found nothing */
 	uint8_t *buffers;

@@ -9,6 +9,8 @@
 #include "dataplane/link_udp_state.h"
 #include "util/clock.h"
 
+enum { MUCH_NS = 2000000 /* without a large message: no more of them are waited for */ };
+
 short link_udp_events(const struct link *link)
 {
 	return ((const struct udp *)link)->wants_room ? POLLIN | POLLOUT : POLLIN;
@@ -73,21 +75,32 @@ static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until
 	return LINK_READABLE;
 }
 
+/* LINK_GUESS: it seems to be much. */
+static enum link_load load_of(struct udp *udp, uint64_t now_ns)
+{
+	if (udp->has_much)
+		udp->much_until_ns = now_ns + MUCH_NS;
+	udp->has_much = false;
+	if (udp->link.load == LINK_GUESS && now_ns >= udp->much_until_ns)
+		return LINK_LITTLE;
+	return udp->link.load;
+}
+
 enum link_wait link_udp_wait(struct link *link, uint64_t until_ns)
 {
 	struct udp *udp = udp_of(link);
 	bool is_drained = udp->is_drained && !udp->wants_room;
+	struct polling *polling = NULL;
 	uint64_t now = 0, start;
 	enum link_wait why;
 
-	polling_begin(&udp->polling);
 	udp->is_drained = false;
 	while (true) {
 		if (wake_take(udp))
 			return LINK_WOKEN;
 		if (!is_drained && has_come(udp)) {
-			if (udp->polling.last_ns) /* else it has not yielded, and needs no clock */
-				polling_paid(&udp->polling, clock_ns());
+			if (polling) /* else it has not yielded, and needs no clock */
+				polling_paid(polling, clock_ns());
 			return LINK_READABLE;
 		}
 		is_drained = false;
@@ -95,7 +108,11 @@ enum link_wait link_udp_wait(struct link *link, uint64_t until_ns)
 			now = clock_ns();
 		if (now >= until_ns)
 			return LINK_TIME;
-		if (!polling_again(&udp->polling, now))
+		if (!polling) {
+			polling = &udp->polling[load_of(udp, now)];
+			polling_begin(polling);
+		}
+		if (!polling_again(polling, now))
 			break;
 		sched_yield();
 	}
@@ -104,6 +121,6 @@ enum link_wait link_udp_wait(struct link *link, uint64_t until_ns)
 		why = udp_block(udp, now, until_ns);
 		now = clock_ns();
 	} while (why == LINK_TIME && now < until_ns);
-	polling_slept(&udp->polling, now - start, why != LINK_TIME);
+	polling_slept(polling, now - start, why != LINK_TIME);
 	return why;
 }

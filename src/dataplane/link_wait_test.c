@@ -221,6 +221,7 @@ static void put_gro(struct msghdr *message, int bytes)
 /* A message from 10.0.0.i each; `sizes` of the packets in it, as the kernel says, or does not (-1). */
 static const int *sizes;
 static int cut_at, cut_flag;
+static uint32_t run_bytes = RUN_BYTES, run_from = 0x0a000000;
 
 static void receive_runs(struct mmsghdr *messages, uint32_t count)
 {
@@ -231,13 +232,13 @@ static void receive_runs(struct mmsghdr *messages, uint32_t count)
 		assert_int_equal(message->msg_namelen, sizeof(union link_sockaddr));
 		assert_int_equal(message->msg_controllen, sizeof(union link_control));
 		assert_int_equal(message->msg_iov->iov_len, 65536);
-		from.sin_addr.s_addr = htonl(0x0a000000 + i);
+		from.sin_addr.s_addr = htonl(run_from + i);
 		memcpy(message->msg_name, &from, sizeof(from));
 		message->msg_namelen = sizeof(from);
 		message->msg_controllen = 0;
 		message->msg_flags = (int)i == cut_at ? cut_flag : 0;
-		messages[i].msg_len = RUN_BYTES;
-		memset(message->msg_iov->iov_base, 'a' + (int)i, RUN_BYTES);
+		messages[i].msg_len = run_bytes;
+		memset(message->msg_iov->iov_base, 'a' + (int)i, run_bytes);
 		if (sizes[i] >= 0)
 			put_gro(message, sizes[i]);
 	}
@@ -368,6 +369,81 @@ static void link_wait__message_that_is_cut_off_is_left_out(void **state)
 	close_link(link);
 }
 
+/* ---- what is waited for ---- */
+
+/* How often a wait of 10 ms yields, where nobody else has the processor: a few of 8 times, or for a millisecond. */
+static bool is_shy(struct link *link)
+{
+	kernel.yields = 0;
+	kernel.yield_ns = 1000;
+	assert_int_equal(link->ops->wait(link, kernel.now_ns + 10 * ms), LINK_TIME);
+	assert_true(kernel.yields == 1 || kernel.yields > 20);
+	return kernel.yields == 1;
+}
+
+static void link_wait__leaves_the_processor_if_much_is_waited_for(void **state)
+{
+	struct link *link = open_polling(8);
+
+	(void)state;
+	assert_int_equal(link->load, LINK_GUESS);
+	assert_false(is_shy(link));
+	link->load = LINK_MUCH;
+	assert_true(is_shy(link));
+	link->load = LINK_LITTLE;
+	assert_false(is_shy(link));
+	/* Short ones: 50 us until something comes. */
+	link->load = LINK_MUCH;
+	for (uint32_t i = 0; i < 4; i++) {
+		kernel.sleep_ns = 50000;
+		kernel.woken_fd = SOCKET_FD;
+		assert_int_equal(link->ops->wait(link, kernel.now_ns + 10 * ms), LINK_READABLE);
+	}
+	assert_false(is_shy(link));
+	assert_true(is_shy(link));
+	close_link(link);
+}
+
+static void come(struct link *link, uint32_t bytes, uint32_t from)
+{
+	static const int told[] = { -1, -1, -1, -1 };
+	struct link_frame frames[4];
+
+	run_bytes = bytes;
+	run_from = from;
+	four_come(told);
+	assert_int_equal(link->ops->recv(link, frames, 4), 4);
+	kernel.got = 0;
+	run_bytes = RUN_BYTES;
+	run_from = 0x0a000000;
+}
+
+static void link_wait__guesses_from_what_has_come(void **state)
+{
+	struct link *link = open_polling(8);
+
+	(void)state;
+	come(link, 8191, 0x0a000000);
+	assert_false(is_shy(link));
+	come(link, 8192, 0x7f000001); /* from this host */
+	assert_false(is_shy(link));
+	come(link, 8192, 0x0a000000);
+	assert_true(is_shy(link)); /* that was 10 ms */
+	assert_false(is_shy(link));
+	come(link, 8192, 0x0a000000);
+	for (uint32_t i = 0; i < 8; i++) { /* it does not become less shy where waits are short */
+		kernel.sleep_ns = 50000;
+		kernel.woken_fd = SOCKET_FD;
+		assert_int_equal(link->ops->wait(link, kernel.now_ns + 10 * ms), LINK_READABLE);
+	}
+	kernel.now_ns += ms;
+	assert_true(is_shy(link));
+	come(link, 8192, 0x0a000000);
+	link->load = LINK_LITTLE; /* who is told need not guess */
+	assert_false(is_shy(link));
+	close_link(link);
+}
+
 /* What says something of an earlier packet or of the moment breaks nothing. */
 static void link_wait__only_an_error_of_the_socket_breaks_the_link(void **state)
 {
@@ -407,6 +483,8 @@ int main(void)
 		cmocka_unit_test(link_wait__look_at_a_broken_socket_is_for_the_next_recv),
 		cmocka_unit_test(link_wait__size_that_cannot_be_is_none),
 		cmocka_unit_test(link_wait__message_that_is_cut_off_is_left_out),
+		cmocka_unit_test(link_wait__leaves_the_processor_if_much_is_waited_for),
+		cmocka_unit_test(link_wait__guesses_from_what_has_come),
 		cmocka_unit_test(link_wait__only_an_error_of_the_socket_breaks_the_link),
 	};
 

@@ -13,15 +13,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * How long one whose yields keep nobody from working goes on with them.
+ *   LONG     for a millisecond: what comes is little, and each moment until it is seen counts
+ *   SHORT    not at all, unless the last waits were short: what comes is much, others have the processor until then,
+ *            but on a fast path the end of a sleep would come too late each time
+ *   NEVER    not at all
+ */
+enum polling_rule { POLLING_LONG, POLLING_SHORT, POLLING_NEVER };
+
 struct polling {
+	enum polling_rule rule;
 	uint32_t most, count;    /* yields of a wait: at most, and of the next one */
 	uint32_t left;           /* of this one */
 	uint32_t shy, shy_next;  /* waits to come without any */
+	uint32_t shorts;         /* the last waits that were short, at most as many as matter */
+	uint64_t begun_ns;       /* this wait */
 	uint64_t last_ns;        /* the last yield began; 0: none of this wait */
 	uint64_t quick_until_ns; /* quick ones do not count until then */
 };
 
-void polling_init(struct polling *polling, uint32_t most); /* 0: never yields */
+void polling_init(struct polling *polling, uint32_t most,
+		  enum polling_rule rule); /* 0: never yields */
 void polling_begin(struct polling *polling);
 /* Nothing has come: true to yield once more, false to sleep. */
 bool polling_again(struct polling *polling, uint64_t now_ns);
