@@ -156,6 +156,13 @@ void endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stat
 	*stats = endpoint->stats;
 	stats->srtt_ns = endpoint->pace_used->shards[0].srtt_ns;
 	stats->window = endpoint->pace_used->shards[0].window[MAP_BULK];
+	for (uint32_t shard = 0; shard < endpoint->map.shards && !endpoint->latency; shard++) {
+		const struct window *follow = &endpoint->pace.shards[shard].follow;
+
+		stats->window_yields += follow->stats.yields;
+		stats->window_losses += follow->stats.losses;
+		stats->window_presses += follow->stats.presses;
+	}
 	if (endpoint->latency)
 		stats->window = endpoint->window;
 }
@@ -298,6 +305,8 @@ struct endpoint *endpoint_open(const struct endpoint_options *options)
 	if (!is_latency)
 		pace_init(&endpoint->pace, &map, endpoint->slots, endpoint->window,
 			  endpoint->pace.shards, endpoint->pace.slot);
+	if (!is_latency && !options->is_window_fixed)
+		pace_follow(&endpoint->pace);
 	return endpoint;
 }
 

@@ -37,8 +37,9 @@ struct endpoint_options {
 	uint32_t workers; /* N: all workers of the communicator, 1..65535 */
 	uint32_t slots;   /* per shard */
 	uint32_t run;
-	uint32_t window;  /* of each bulk pair, 1..slots */
-	uint32_t ops_max; /* per stream; 0: 1024; a power of two */
+	uint32_t window;      /* of each bulk pair, 1..slots */
+	bool is_window_fixed; /* else a bulk pair's follows the queue, up to `window` (R-WIN) */
+	uint32_t ops_max;     /* per stream; 0: 1024; a power of two */
 	/* Not 0: latency mode, P; `slots` is S, 1..65536. One shard; of P operations `window` may be on their way
 	 * at once. Operations are int32, of at most `lanes` elements. */
 	uint32_t latency_window;
@@ -111,6 +112,8 @@ struct endpoint_stats {
 	struct link_address stray_from[ENDPOINT_STRAYS]; /* the last of each */
 	uint64_t srtt_ns;                                /* of shard 0 */
 	uint32_t window;                                 /* of shard 0's bulk pair */
+	uint64_t window_yields, window_losses,
+		window_presses; /* of all shards: why windows changed */
 };
 
 /* A WELCOME has come. */
@@ -166,7 +169,7 @@ bool endpoint_path_lost(const struct endpoint *endpoint, uint32_t shard, uint64_
 /* When the last RESULT was accepted, on the link's clock. */
 uint64_t endpoint_progress_ns(const struct endpoint *endpoint);
 void endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats);
-/* R-PACE-5. For the simulator: libtally leaves it as it was at the start. */
+/* R-PACE-5. For the simulator: it stays so. */
 void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
 		     uint32_t window);
 /* For tests whose rounds are to begin near the wrap of their numbers: every slot is as if it had done

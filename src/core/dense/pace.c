@@ -81,6 +81,15 @@ void pace_window(struct pace *pace, uint32_t shard, enum map_stream stream, uint
 
 	CORE_ASSERT(window);
 	pace->shards[shard].window[stream] = window < pool ? window : pool;
+	if (stream == MAP_BULK)
+		pace->shards[shard].follow.most = 0;
+}
+
+/* R-WIN-1 */
+void pace_follow(struct pace *pace)
+{
+	for (uint32_t shard = 0; shard < pace->map.shards; shard++)
+		window_init(&pace->shards[shard].follow, pace->shards[shard].window[MAP_BULK]);
 }
 
 bool pace_has_room(const struct pace *pace, uint32_t shard, enum map_stream stream)
@@ -179,6 +188,7 @@ void pace_sent(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 
 	if (pace_is_idle(at))
 		at->heard_ns = now_ns; /* silence counts from the first attempt on */
+	slot->by_gap = 0;
 	if (!is_copy)
 		slot->attempt = slot->copies = 0;
 	else if (slot->copies < UINT8_MAX)
@@ -223,12 +233,39 @@ static void bound(struct pace_shard *shard, uint64_t took_ns)
 		shard->backoff--;
 }
 
+/* R-WIN-4: what came after it is here, nobody is waited for, and the answer is no older than the question. */
+static bool is_result_lost(const struct pace_shard *shard, const struct pace_slot *slot,
+			   uint64_t now_ns)
+{
+	return slot->by_gap && slot->list != PACE_RING &&
+	       now_ns - slot->attempt_ns >= shard->follow.base_ns;
+}
+
+/* R-WIN-2, R-WIN-4: before the slot leaves the window. */
+static void follow(struct pace_shard *shard, const struct pace_slot *slot, uint64_t now_ns,
+		   bool is_once, bool is_last)
+{
+	struct window *window = &shard->follow;
+
+	if (!window->most || slot->stream != MAP_BULK)
+		return;
+	if (is_once && is_last)
+		window_sample(window, now_ns - slot->attempt_ns);
+	if (is_result_lost(shard, slot, now_ns))
+		window_lost(window);
+	window_answer(window, now_ns, is_once ? slot->order : 0, shard->order,
+		      shard->in_flight[MAP_BULK] >= shard->window[MAP_BULK]);
+	shard->window[MAP_BULK] = window_packets(window);
+}
+
 void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, bool is_last)
 {
 	struct pace_shard *at = &pace->shards[shard];
 	struct pace_slot *slot = slot_at(pace, shard, index);
+	bool is_once = !slot->copies && !slot->attempt; /* Karn's rule */
 
-	if (!slot->copies && !slot->attempt) { /* Karn's rule */
+	follow(at, slot, now_ns, is_once, is_last);
+	if (is_once) {
 		/* Waiting for others is no round trip: only the last contributor measures one. */
 		if (is_last)
 			pace_sample(pace, shard, now_ns - slot->attempt_ns);
@@ -268,7 +305,11 @@ void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 
 void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, uint32_t echo)
 {
-	sample_echo(pace, shard, slot_at(pace, shard, index), now_ns, echo);
+	struct pace_slot *slot = slot_at(pace, shard, index);
+
+	sample_echo(pace, shard, slot, now_ns, echo);
+	if (echo && echo == slot->attempt && slot->stream == MAP_BULK)
+		window_lost(&pace->shards[shard].follow);
 }
 
 /* R-PACE-3: nothing has come from the shard since the slot's last attempt, or what came was no answer in time. */
@@ -356,6 +397,7 @@ static uint32_t poll_flight(struct pace *pace, uint32_t shard, enum pace_list li
 			back_off(pace, shard, now_ns);
 		pace->stats.probes_gap += gap;
 		pace->stats.probes_rto += !gap;
+		slot_at(pace, shard, ends_of(at, list)->head)->by_gap = gap;
 		probe_head(pace, shard, list, now_ns, &probes[count++]);
 	}
 	return count;

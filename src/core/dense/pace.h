@@ -12,6 +12,7 @@
 #ifndef CORE_PACE_H
 #define CORE_PACE_H
 
+#include "core/dense/window.h"
 #include "core/shared/map.h"
 #include "core/shared/rto.h"
 
@@ -46,6 +47,7 @@ struct pace_slot {
 	uint8_t copies;      /* UPDATEs of this round beyond the first */
 	uint8_t in_window;
 	uint8_t stream;
+	uint8_t by_gap; /* the last PROBE was sent for a gap */
 };
 
 struct pace_list_ends {
@@ -66,6 +68,7 @@ struct pace_shard {
 	uint32_t attempts;       /* PROBEs so far: their numbers */
 	uint32_t in_flight[MAP_STREAMS]; /* of each pair, inside its window */
 	uint32_t window[MAP_STREAMS];    /* 1.., changed at any time by pace_window */
+	struct window follow;            /* that of the bulk pair, while it follows the queue */
 	struct pace_list_ends flight, waits, ring;
 };
 
@@ -91,7 +94,10 @@ struct pace_probe {
  * pairs get at most their pool. */
 void pace_init(struct pace *pace, const struct map *map, uint32_t slots, uint32_t window,
 	       struct pace_shard *shards, struct pace_slot *slot);
+/* It stays so. */
 void pace_window(struct pace *pace, uint32_t shard, enum map_stream stream, uint32_t window);
+/* From now on the bulk pairs' windows follow the queues (R-WIN); none becomes larger than it is now. */
+void pace_follow(struct pace *pace);
 /* May the pair start another chunk? (R-PACE-5) */
 bool pace_has_room(const struct pace *pace, uint32_t shard, enum map_stream stream);
 

@@ -97,6 +97,21 @@ static void window__yields_until_its_own_queue_is_at_the_target(void **state)
 	assert_int_equal(path.window.stats.presses, 0);
 }
 
+static void window__one_long_trip_is_a_pause_and_changes_nothing(void **state)
+{
+	struct path path = path_of(84000);
+
+	(void)state;
+	path_begin(&path);
+	for (uint32_t i = 0; i < 50; i++) {
+		trips(&path, 40);
+		path.others_ns = 20 * MS;
+		trip(&path, 0);
+		path.others_ns = 0;
+		assert_int_equal(window_packets(&path.window), MOST);
+	}
+}
+
 /* R-WIN-2 */
 static void window__who_waits_for_others_learns_nothing(void **state)
 {
@@ -112,6 +127,17 @@ static void window__who_waits_for_others_learns_nothing(void **state)
 	assert_int_equal(path.window.stats.yields + path.window.stats.losses, 0);
 }
 
+static void window__a_loss_without_a_queue_is_chance(void **state)
+{
+	struct path path = path_of(10000000);
+
+	(void)state;
+	path_begin(&path);
+	for (uint32_t i = 0; i < 100; i++)
+		trip(&path, 2);
+	assert_int_equal(window_packets(&path.window), MOST);
+}
+
 /* R-WIN-4 */
 static void window__losses_of_a_full_queue_take_three_tenths_once_a_trip(void **state)
 {
@@ -125,6 +151,20 @@ static void window__losses_of_a_full_queue_take_three_tenths_once_a_trip(void **
 	assert_int_equal(path.window.stats.losses, 1);
 	trips(&path, 10);
 	assert_in_range(window_packets(&path.window), MOST * 7 / 10 + 5, MOST * 7 / 10 + 6);
+}
+
+/* In its own standing queue it takes them for an overflow: down to half a target, where the link is still busy. */
+static void window__losses_by_chance_leave_the_link_busy(void **state)
+{
+	struct path path = path_of(20000);
+
+	(void)state;
+	path_begin(&path);
+	trips(&path, 40);
+	for (uint32_t i = 0; i < 1000; i++) {
+		trip(&path, 1);
+		assert_true(window_packets(&path.window) >= 14); /* 0.7 of what takes 1 ms */
+	}
 }
 
 /* R-WIN-5 */
@@ -145,6 +185,22 @@ static void window__presses_where_yielding_does_not_help(void **state)
 	assert_int_equal(window_packets(&path.window), MOST); /* nothing is lost */
 	trip(&path, 3);
 	assert_int_equal(window_packets(&path.window), MOST * 7 / 10);
+}
+
+static void window__tries_anew_whether_yielding_helps(void **state)
+{
+	struct path path = path_of(20000);
+
+	(void)state;
+	path_begin(&path);
+	path.others_ns = 10 * MS;
+	trips(&path, 3 * WINDOW_YIELDS);
+	assert_true(path.window.is_pressed);
+	path.others_ns = 0; /* the others have gone */
+	while (path.now_ns < T0 + 2 * WINDOW_SPAN_NS)
+		trip(&path, 0);
+	assert_false(path.window.is_pressed);
+	assert_true(trip(&path, 0) < WINDOW_TARGET_NS + MS);
 }
 
 static void window__yields_in_vain_cost_at_most_seven_eighths_for_a_while(void **state)
@@ -177,6 +233,21 @@ static void window__is_never_less_than_two_or_the_most(void **state)
 			assert_true(window_packets(&path.window) <= most);
 		}
 	}
+}
+
+static void window__follows_a_path_that_has_become_longer(void **state)
+{
+	struct path path = path_of(84000);
+
+	(void)state;
+	path_begin(&path);
+	path.others_ns = 30 * MS; /* not a queue: propagation */
+	while (path.now_ns < T0 + 130 * WINDOW_SPAN_NS)
+		trip(&path, 0);
+	assert_true(path.window.base_ns > 25 * MS);
+	path.others_ns = 0; /* and shorter again: at once */
+	trip(&path, 0);
+	assert_true(path.window.base_ns < 3 * MS);
 }
 
 /* R-WIN-6 */
@@ -218,11 +289,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(window__begins_with_all_and_keeps_it_on_a_fast_path),
 		cmocka_unit_test(window__yields_until_its_own_queue_is_at_the_target),
+		cmocka_unit_test(window__one_long_trip_is_a_pause_and_changes_nothing),
 		cmocka_unit_test(window__who_waits_for_others_learns_nothing),
+		cmocka_unit_test(window__a_loss_without_a_queue_is_chance),
 		cmocka_unit_test(window__losses_of_a_full_queue_take_three_tenths_once_a_trip),
+		cmocka_unit_test(window__losses_by_chance_leave_the_link_busy),
 		cmocka_unit_test(window__presses_where_yielding_does_not_help),
+		cmocka_unit_test(window__tries_anew_whether_yielding_helps),
 		cmocka_unit_test(window__yields_in_vain_cost_at_most_seven_eighths_for_a_while),
 		cmocka_unit_test(window__is_never_less_than_two_or_the_most),
+		cmocka_unit_test(window__follows_a_path_that_has_become_longer),
 		cmocka_unit_test(window__grows_only_where_it_was_full),
 		cmocka_unit_test(window__fixed_is_left_alone),
 	};
