@@ -151,8 +151,9 @@ struct tally_options {
 	                           else local if all ranks share a host */
 	uint32_t local_size;     /* ranks of this job on this host; 0: as the environment says */
 	uint32_t init_timeout_s; /* for all ranks to come; 0: TALLY_INIT_TIMEOUT_S, else 300 */
-	uint32_t window_packets; /* in flight at most, per shard, for large operations; 0: the
-	                            aggregator's choice */
+	uint32_t window_packets; /* in flight, per shard, for large operations, whatever the network
+	                            does; 0: TALLY_WINDOW, else less where a queue stands, and the
+	                            aggregator's choice at most */
 	uint32_t poll_count;     /* polls that yield before a wait blocks; 0: 50 */
 	uint32_t flags;          /* enum tally_flags; 0: none */
 
@@ -562,22 +563,27 @@ struct tally_stats {
 	uint64_t bytes_out; /* UDP payload */
 	uint64_t bytes_in;
 	uint64_t packets_bad; /* received, but not from this job */
-	uint32_t window;      /* packets of a large operation in flight at most, per shard */
-	uint32_t srtt_us;     /* smoothed round-trip time */
-	uint32_t lanes;       /* of a packet: 32 bits each */
-	uint32_t shards;      /* aggregator threads that share the work */
-	uint32_t slots;       /* of each shard */
-	uint32_t run;         /* consecutive packets that travel together */
+	uint32_t
+		window; /* packets of a large operation in flight at most, of the first shard, now */
+	uint32_t srtt_us; /* smoothed round-trip time */
+	uint32_t lanes;   /* of a packet: 32 bits each */
+	uint32_t shards;  /* aggregator threads that share the work */
+	uint32_t slots;   /* of each shard */
+	uint32_t run;     /* consecutive packets that travel together */
 	uint64_t
 		gathered; /* complete operations that each rank has worked out by itself: prod, bits, ... */
 	uint64_t guess_rounds; /* packets of float32 whose exponent was guessed */
 	uint64_t
 		guesses_again; /* of them, those that had to be sent again: the guess was not good enough */
+	uint64_t window_yields; /* times that a window became smaller for a queue, */
+	uint64_t window_losses; /* for packets that a full queue had no room for, */
+	uint64_t
+		window_presses; /* and that it no longer yielded, because others filled the queue */
 };
 #define TALLY_STATS_INIT                                                                          \
 	{                                                                                         \
 		sizeof(struct tally_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0                                                          \
+			0, 0, 0, 0, 0, 0, 0, 0, 0                                                 \
 	}
 
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since

@@ -173,6 +173,10 @@ static void json_row(const struct bench_report *report, const struct bench_row *
 	       ",\"detail_rounds\":%" PRIu64 ",",
 	       all->packets_resent, all->probes, all->exponent_rounds, all->guess_rounds,
 	       all->guesses_again, all->detail_rounds);
+	printf("\"window_yields\":%" PRIu64 ",\"window_losses\":%" PRIu64
+	       ",\"window_presses\":%" PRIu64 ",",
+	       report->stats.window_yields, report->stats.window_losses,
+	       report->stats.window_presses);
 	printf("\"window\":%u,\"lanes\":%u,\"shards\":%u,\"inflight\":%" PRIu64
 	       ",\"latency_slots\":%" PRIu64 ",\"cpu_s\":%.6f,",
 	       report->stats.window, report->stats.lanes, report->stats.shards, options->inflight,

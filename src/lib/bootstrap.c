@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "core/shared/map.h"
 #include "lib/bootstrap_read.h"
 #include "lib/interface.h"
 #include "util/conf.h"
@@ -102,6 +103,21 @@ static int deadline_read(struct bootstrap *boot, const struct tally_options *opt
 		return bootstrap_refuse(reader, "TALLY_DEADLINE_S=%s is not in 1 to %d seconds",
 					value, BOOTSTRAP_TIMEOUT_S_MAX);
 	boot->deadline_ms = seconds * 1000;
+	return TALLY_OK;
+}
+
+static int window_read(struct bootstrap *boot, const struct tally_options *options,
+		       const struct reader *reader)
+{
+	const char *value = value_of(reader, "TALLY_WINDOW");
+
+	boot->window_packets = options ? options->window_packets : 0;
+	if (boot->window_packets || !value)
+		return TALLY_OK;
+	if (!bootstrap_digits(value, &boot->window_packets) || !boot->window_packets ||
+	    boot->window_packets > MAP_SLOTS_MAX)
+		return bootstrap_refuse(reader, "TALLY_WINDOW=%s is not in 1 to %d packets", value,
+					MAP_SLOTS_MAX);
 	return TALLY_OK;
 }
 
@@ -305,6 +321,8 @@ int bootstrap_finish(struct bootstrap *boot, const struct tally_options *options
 	result = timeout_read(boot, options, &reader);
 	if (!result)
 		result = deadline_read(boot, options, &reader);
+	if (!result)
+		result = window_read(boot, options, &reader);
 	if (!result)
 		result = crossed_read(boot, &reader);
 	if (!result)

@@ -33,8 +33,9 @@ struct bootstrap {
 	bool is_alone;    /* ... and no second program of this rank can be there */
 	char aggregator[256]; /* "host[:port]"; "" if is_local */
 	uint32_t init_timeout_s;
-	uint32_t deadline_ms; /* of every operation; 0: none */
-	bool is_crossed_warn; /* ranks that wait for one another are warned of, and not ended */
+	uint32_t deadline_ms;    /* of every operation; 0: none */
+	uint32_t window_packets; /* in flight, whatever the network does; 0: as it lets */
+	bool is_crossed_warn;    /* ranks that wait for one another are warned of, and not ended */
 	char key[CONTROL_KEY_BYTES]; /* for JOIN; "": none. Never in a log or an error */
 	char timeline[BOOTSTRAP_TIMELINE_BYTES]; /* this rank's file; "": none */
 	char ifname[256];                        /* TALLY_IFNAME; "": the kernel's routes decide */

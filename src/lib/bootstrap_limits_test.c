@@ -86,6 +86,15 @@ static void times__are_from_a_second_to_a_day(void **state)
 	taken("TALLY_DEADLINE_S", "1");
 	assert_int_equal(boot.deadline_ms, 1000);
 	refused("TALLY_DEADLINE_S", "0", "TALLY_DEADLINE_S=0 is not in 1 to 86400 seconds");
+	taken("TALLY_WINDOW", "32768");
+	assert_int_equal(boot.window_packets, 32768);
+	refused("TALLY_WINDOW", "32769", "TALLY_WINDOW=32769 is not in 1 to 32768 packets");
+	refused("TALLY_WINDOW", "0", "TALLY_WINDOW=0 is not in 1 to 32768 packets");
+	taken(NULL, NULL);
+	assert_int_equal(boot.window_packets, 0);
+	options.window_packets = 7;
+	assert_int_equal(finish("TALLY_WINDOW", "wrong", &options), TALLY_OK);
+	assert_int_equal(boot.window_packets, 7);
 	options.init_timeout_s = 86400;
 	options.deadline_ms = 5;
 	assert_int_equal(finish("TALLY_DEADLINE_S", "wrong", &options), TALLY_OK);

@@ -51,7 +51,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	atomic_init(&comm->deadline_ns, UINT64_MAX);
 	strcpy(comm->key, boot->key);
 	comm->poll_count = options->poll_count;
-	comm->window_packets = options->window_packets;
+	comm->window_packets = boot->window_packets;
 	comm->interrupted = options->interrupted;
 	comm->interrupted_ctx = options->interrupted_ctx;
 	comm->flags = options->flags;

@@ -76,6 +76,7 @@ static const struct bootstrap boot = { .job = "j",
 				       .rank = 2,
 				       .key = "a key of ours",
 				       .aggregator = "192.0.2.1",
+				       .window_packets = 23,
 				       .source = "arguments" };
 
 static void open__takes_what_the_options_say(void **state)
@@ -89,7 +90,6 @@ static void open__takes_what_the_options_say(void **state)
 	(void)state;
 	life.open_result = TALLY_ERR_NO_MEMORY;
 	options.poll_count = 17;
-	options.window_packets = 23;
 	options.interrupted = interrupted_never;
 	options.interrupted_ctx = &options;
 	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
@@ -482,6 +482,9 @@ static void stats__are_the_endpoints_and_ours(void **state)
 		.bad_in = 13,
 		.window = 14,
 		.srtt_ns = 15499,
+		.window_yields = 24,
+		.window_losses = 25,
+		.window_presses = 26,
 	};
 	test.comm.completed = 16;
 	test.comm.elements = 17;
@@ -490,12 +493,35 @@ static void stats__are_the_endpoints_and_ours(void **state)
 	test.comm.run = 20;
 	test.comm.folded = 21;
 	assert_int_equal(tally_comm_get_stats(&test.comm, &stats), TALLY_OK);
-	assert_memory_equal(
-		&stats,
-		(&(struct tally_stats){
-			sizeof(stats), 16, 17, 1,  2,  3,  4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-			360,           18, 19, 20, 21, 22, 23 }),
-		sizeof(stats));
+	assert_memory_equal(&stats, (&(struct tally_stats){ sizeof(stats),
+							    16,
+							    17,
+							    1,
+							    2,
+							    3,
+							    4,
+							    5,
+							    6,
+							    7,
+							    8,
+							    9,
+							    10,
+							    11,
+							    12,
+							    13,
+							    14,
+							    15,
+							    360,
+							    18,
+							    19,
+							    20,
+							    21,
+							    22,
+							    23,
+							    24,
+							    25,
+							    26 }),
+			    sizeof(stats));
 	test.stats.srtt_ns++; /* from half a microsecond on it is one more */
 	stats.size = offsetof(struct tally_stats, lanes);
 	stats.lanes = 77;

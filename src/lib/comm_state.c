@@ -258,6 +258,9 @@ static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
 		.gathered = comm->folded,
 		.guess_rounds = counted.guess_rounds,
 		.guesses_again = counted.guesses_again,
+		.window_yields = counted.window_yields,
+		.window_losses = counted.window_losses,
+		.window_presses = counted.window_presses,
 	};
 	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
 		stats_add(pair, stats);

@@ -22,7 +22,7 @@ const char *const config_levels[] = {
 static const char *const keys[] = {
 	"TALLY_AGGREGATOR",     "TALLY_CROSSED",  "TALLY_DEADLINE_S", "TALLY_IFNAME",
 	"TALLY_INIT_TIMEOUT_S", "TALLY_KEY",      "TALLY_KEY_FILE",   "TALLY_LOG",
-	"TALLY_LOG_JSON",       "TALLY_TIMELINE",
+	"TALLY_LOG_JSON",       "TALLY_TIMELINE", "TALLY_WINDOW",
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == CONFIG_KEYS, "a value for each");
 

@@ -45,7 +45,6 @@ static int open_one(struct tally_comm *comm, const struct way *way, struct tally
 	if (boot.init_timeout_s < PATIENCE_S) /* a rank may send at any time */
 		boot.init_timeout_s = PATIENCE_S;
 	options.poll_count = comm->poll_count;
-	options.window_packets = comm->window_packets;
 	options.interrupted = comm->interrupted;
 	options.interrupted_ctx = comm->interrupted_ctx;
 	result = comm_open_pair(out, &boot, &options, comm);

@@ -209,6 +209,7 @@ static int endpoint_make(struct tally_comm *comm, const struct shards *shards, s
 		.slots = shards->slots,
 		.run = shards->run,
 		.window = window,
+		.is_window_fixed = comm->window_packets,
 		.latency_window = comm->latency_slots ? comm->latency_window : 0,
 		.contenders = &comm->contenders,
 	};
