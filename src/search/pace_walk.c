@@ -66,6 +66,10 @@ static void begin(void)
 	record("pace %u %u %u %u ; %u %u ; %u %u", config->shards, config->slots,
 	       config->is_latency, map.base[MAP_BULK], map.pool[MAP_EXPRESS], map.pool[MAP_BULK],
 	       numbers[0], numbers[1]);
+	if (config->is_following) {
+		pace_follow(pace);
+		record("follow %llu", (unsigned long long)now_ns);
+	}
 }
 
 /* ---- what happens ---- */
@@ -154,7 +158,7 @@ static void others(uint32_t shard)
 		pace_sample(pace, shard, rtt_ns);
 		break;
 	case 1:
-		if (config->is_latency)
+		if (config->is_latency || (config->is_following && walk % 4))
 			break;
 		EVENT("window", "%u %u %u", shard, stream == MAP_BULK, window);
 		pace_window(pace, shard, stream, window);
@@ -195,6 +199,8 @@ static uint64_t next_ns(void)
 
 static void look(void)
 {
+	const struct pace_shard *all = pace->shards;
+
 	EVENT("look", "; %llu %llu", (unsigned long long)next_ns(),
 	      (unsigned long long)pace->stats.samples);
 	for (uint32_t shard = 0; shard < config->shards; shard++) {
@@ -203,6 +209,11 @@ static void look(void)
 		if (!config->is_latency)
 			record_also(" %u %u", pace_has_room(pace, shard, MAP_EXPRESS),
 				    pace_has_room(pace, shard, MAP_BULK));
+		if (config->is_following) {
+			/* R-WIN-1: who has nothing in flight may always send. */
+			assert(all[shard].window[MAP_BULK] >= 1);
+			record_also(" %u", all[shard].window[MAP_BULK]);
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ struct pace_walk_config {
 	uint32_t shards, slots; /* slots: of a shard */
 	uint32_t walks, steps;
 	bool is_latency;
+	bool is_following; /* R-WIN: windows of bulk pairs, until one is set */
 };
 
 /* core/job/admission.c: jobs of one name after one another, of 1 to 7 ranks. Whoever comes, speaks, goes or sleeps is

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replay_pace.py - what is sent again, and when: R-PACE-1 to R-PACE-8, R-PACE-11 and R-LAT-18. Where a firing may come earlier at
+"""replay_pace.py - what is sent again, and when: R-PACE-1 to R-PACE-8, R-PACE-11 and R-LAT-18; and windows that follow the
+queue, R-WIN-1 to R-WIN-6. Where a firing may come earlier at
 random, this follows what was recorded."""
 import bisect
 import functools
@@ -13,12 +14,83 @@ SENT_OFTEN = 4  # copies, after which a slot is held
 BURST = 64  # resends of latency mode in an eighth of an RTO
 
 
+UNIT = 256  # of a window: a packet
+TARGET = 2 * MS
+
+
+class Follow:
+    """R-WIN: the window of a bulk pair. Sizes are whole 256ths of a packet, and what is divided is rounded down."""
+    base = queue = begun = before = vain = hoped = pressed = mends = 0
+    is_pressed = is_lossy = is_full = False
+    span_begun = span_least = 0
+
+    def __init__(self, most):
+        self.most = self.size = most * UNIT
+        self.samples = []
+
+    def resize(self, size):
+        """R-WIN-1"""
+        self.size = min(max(size, min(2 * UNIT, self.most)), self.most)
+
+    def answer(self, now, order, newest, is_full):
+        """R-WIN-2: order 0 is of what was sent more than once, and ends no trip."""
+        self.is_full |= is_full
+        if order <= self.begun:
+            return
+        self.begun = newest
+        if not self.samples:
+            return
+        self.learn(now, min(self.samples))
+        self.judge(now, min(self.samples) - self.base, max(self.samples) - self.base)
+        self.samples, self.is_lossy, self.is_full = [], False, False
+
+    def learn(self, now, least):
+        if now - self.span_begun >= 10000 * MS:
+            if self.span_least:
+                self.base = min(self.span_least, self.base + MS // 4)
+            self.span_begun, self.span_least = now, 0
+        self.span_least = min(self.span_least or least, least)
+        self.base = min(self.base or least, least)
+
+    def judge(self, now, queue, longest):
+        both, self.queue = min(queue, self.queue), queue
+        self.is_pressed = self.is_pressed and now - self.pressed < 10000 * MS
+        if self.mends:
+            self.mends -= 1
+        elif self.is_lossy and longest > TARGET // 2:  # R-WIN-4
+            self.mends = 3
+            return self.resize(self.size * 7 // 10)
+        if both > TARGET and not self.is_pressed:
+            return self.give(now, both)
+        if queue <= TARGET:
+            self.vain = 0
+        if self.is_full and (queue <= TARGET or self.is_pressed):  # R-WIN-6
+            self.resize(self.size + 135)
+
+    def give(self, now, queue):
+        """R-WIN-3, R-WIN-5."""
+        if self.hoped and queue <= self.hoped:
+            self.vain = 0
+        if self.vain == 0:
+            self.before = self.size
+        if self.vain == 3:
+            self.is_pressed, self.pressed, self.vain, self.hoped = True, now, 0, 0
+            return self.resize(max(self.size, self.before))
+        self.vain += 1
+        size = max(self.size * TARGET // queue * 9 // 10, self.size // 2)
+        self.hoped = queue * (self.size + size) // 2 // self.size
+        self.queue = 0
+        self.resize(size)
+
+
 class Slot:
     attempt_ns = order = number = copies = 0  # of the last attempt; number: 0, no PROBE in this round
+    is_suspect = False  # that PROBE was for a gap
 
 
 class Shard:
     srtt = rttvar = heard = hello = doubled = quiet = 0
+    follow = None
     orders = doublings = quiet_left = ring_left = 0
 
     def __init__(self, number, windows, slots):
@@ -73,6 +145,7 @@ class Shard:
 class Pace:
     ring_ns, interval, firings, samples, punctual = NEVER, 0, 0, 0, 0
     burst_ns = burst = 0
+    is_following = False
 
     def __init__(self, shards, slots, is_latency, base, pools, numbers):
         self.is_latency, self.base, self.pools = is_latency, base, pools
@@ -93,6 +166,7 @@ class Pace:
 
     def sent(self, now, at, index, is_copy=False):
         shard, slot = self.shards[at], self.shards[at].slots[index]
+        slot.is_suspect = False
         if not any(shard.lists()):
             shard.heard = now
         if is_copy:
@@ -112,9 +186,27 @@ class Pace:
         del self.shards[at].flight[index]
         self.shards[at].waiting[index] = True
 
+    def follow(self, now):
+        self.is_following = True
+        for shard in self.shards:
+            shard.follow = Follow(shard.windows[1])
+
+    def followed(self, now, shard, index, is_last):
+        """What the window of a bulk pair learns from a RESULT: before its slot leaves the window."""
+        slot, window = shard.slots[index], shard.follow
+        is_once = slot.copies == 0 and slot.number == 0
+        if not window or index < self.base:
+            return
+        if is_once and is_last:
+            window.samples.append(max(now - slot.attempt_ns, 1))
+        window.is_lossy |= slot.is_suspect and index not in shard.held and now - slot.attempt_ns >= window.base
+        window.answer(now, slot.order if is_once else 0, shard.orders, not self.has_room(shard, True))
+        shard.windows[1] = window.size // UNIT
+
     def result(self, now, at, index, is_last):
         shard, slot = self.shards[at], self.shards[at].slots[index]
         shard.heard = now
+        self.followed(now, shard, index, is_last)
         if slot.copies == 0 and slot.number == 0:
             if is_last:
                 self.sample(now, at, now - slot.attempt_ns)
@@ -136,6 +228,8 @@ class Pace:
         shard.heard = now
         if slot.copies == 1 if self.is_latency else echo and echo == slot.number:
             self.sample(now, at, now - slot.attempt_ns)
+            if not is_held and index >= self.base and shard.follow:
+                shard.follow.is_lossy = True  # R-WIN-4
         if not is_held:
             self.sent(now, at, index, True)
         elif index not in shard.held:
@@ -149,6 +243,8 @@ class Pace:
 
     def window(self, now, at, stream, size):
         self.shards[at].windows[stream] = min(size, self.pools[stream])
+        if stream:
+            self.shards[at].follow = None
 
     def heard(self, now, at):
         self.shards[at].heard = now
@@ -184,7 +280,8 @@ class Pace:
         while len(probes) < most and waits:
             index = next(iter(waits))
             slot = shard.slots[index]
-            if not shard.is_gap(slot, now):
+            is_gap = shard.is_gap(slot, now)
+            if not is_gap:
                 if now < slot.attempt_ns + limit:
                     shard.quiet_left = 0
                     return
@@ -193,6 +290,7 @@ class Pace:
                 if shard.doublings < 16 and now >= shard.doubled + shard.rto():
                     shard.doublings += 1
                     shard.doubled = now
+            slot.is_suspect = bool(is_gap)
             self.probe(at, index, now, probes)
 
     def poll_held(self, at, now, probes, most):
@@ -301,7 +399,9 @@ class Pace:
             wanted = [shard.rto(), shard.srtt]
             if not self.is_latency:
                 wanted += [self.has_room(shard, False), self.has_room(shard, True)]
-            expect(f"R-PACE-1, R-PACE-2, R-PACE-5: shard {at}, RTO, SRTT, room in its windows",
+            if self.is_following:
+                wanted.append(shard.windows[1])
+            expect(f"R-PACE-1, R-PACE-2, R-PACE-5, R-WIN-6: shard {at}, RTO, SRTT, room in its windows, bulk window",
                    found[2 + len(wanted) * at:][:len(wanted)], wanted)
 
 
@@ -317,5 +417,5 @@ def event(name, *arguments):
     getattr(Walk.pace, name)(*arguments)
 
 
-EVENTS = ("sent", "waits", "result", "asked", "sample", "window", "heard", "poll", "hello", "look")
+EVENTS = ("follow", "sent", "waits", "result", "asked", "sample", "window", "heard", "poll", "hello", "look")
 CALLS = {"pace": begin, **{name: functools.partial(event, name) for name in EVENTS}}
