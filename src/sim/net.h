@@ -140,6 +140,8 @@ struct net_event {
 
 /* Moves the clock to the next event that its caller has to handle. NET_IDLE: there is none. */
 struct net_event net_step(struct net *net);
+/* Bytes that wait for the hub's line of a switch, on their way out of it or in. */
+uint64_t net_hub_bytes(const struct net *net, uint32_t node, bool is_out);
 const struct net_stats *net_stats(const struct net *net);
 
 #endif

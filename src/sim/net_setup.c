@@ -151,6 +151,16 @@ void net_cut(struct net *net, enum net_cut cut)
 	net->cut = cut;
 }
 
+uint64_t net_hub_bytes(const struct net *net, uint32_t number, bool is_out)
+{
+	const struct node *node = net->node[number];
+	const struct line *line = is_out ? &node->hub_out : &node->hub_in;
+
+	if (line->free_ns <= net->now_ns || !line->line.ps_per_byte)
+		return 0;
+	return (line->free_ns - net->now_ns) * 1000 / line->line.ps_per_byte;
+}
+
 const struct net_stats *net_stats(const struct net *net)
 {
 	return &net->stats;

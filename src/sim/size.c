@@ -79,10 +79,11 @@ static void object_print(const struct size_options *options, const struct size_r
 	printf(",\"tat_ns\":%" PRIu64 ",\"line_ns\":%" PRIu64
 	       ",\"goodput_bps\":%.0f,\"updates\":%" PRIu64 ",\"updates_resent\":%" PRIu64
 	       ",\"probes\":%" PRIu64 ",\"packets\":%" PRIu64 ",\"packets_lost\":%" PRIu64
-	       ",\"switch_bytes\":%" PRIu64 ",\"cpu_seconds\":%.3f,\"memory_mb\":%.0f}\n",
+	       ",\"switch_bytes\":%" PRIu64 ",\"queue_most_bytes\":%" PRIu64
+	       ",\"cpu_seconds\":%.3f,\"memory_mb\":%.0f}\n",
 	       report->tat_ns, report->ideal_ns, goodput_bps(options, report), report->updates,
 	       report->resent, report->probes, report->packets, report->lost, report->switch_bytes,
-	       report->cpu_seconds, memory_mb());
+	       report->queue_bytes, report->cpu_seconds, memory_mb());
 }
 
 int size_main(int argc, char **argv)
@@ -118,6 +119,9 @@ int size_main(int argc, char **argv)
 		       (double)packets / 1e6, seconds, (double)packets / 1e6 / (seconds + 1e-9),
 		       memory_mb());
 	if (request.plot_path && !size_plot(argv[0], &request, reports))
+		return SIM_EXIT_VIOLATED;
+	if (request.queue_plot_path &&
+	    !size_plot_queue(argv[0], &request, &reports[request.points - 1]))
 		return SIM_EXIT_VIOLATED;
 	return 0;
 }

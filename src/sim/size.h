@@ -16,6 +16,13 @@ enum {
 	SIZE_WORKERS_MAX = 60000,
 	SIZE_LANES_CARRIED = 4,
 	SIZE_POINTS_MAX = 64, /* values of one option */
+	SIZE_LOOKS_MAX = 4096,
+};
+
+/* One moment of a run: what waits at a switch's hub, at the one where that is most, and how much workers have in flight at most. */
+struct size_look {
+	uint64_t at_ns, in_bytes, out_bytes;
+	double window; /* the mean */
 };
 
 struct size_options {
@@ -30,6 +37,7 @@ struct size_options {
 	uint64_t message_bytes, slots, window, lanes, run;
 	double loss; /* of each packet on each cable */
 	uint64_t seed;
+	bool is_fixed; /* windows stay as they are */
 };
 
 struct size_report {
@@ -39,6 +47,9 @@ struct size_report {
 	uint64_t packets, lost, updates, resent, probes;
 	uint64_t switch_bytes; /* of slots, in each switch */
 	uint32_t window;       /* as used */
+	uint64_t queue_bytes;  /* the most that waited at a hub, in one direction */
+	struct size_look look[SIZE_LOOKS_MAX];
+	uint32_t looks;
 	double cpu_seconds;
 	char failure[160]; /* empty: every result at every rank is right */
 };
@@ -57,7 +68,7 @@ struct size_request {
 	struct size_options option[SIZE_POINTS_MAX];
 	double x[SIZE_POINTS_MAX]; /* the values of the option that has several */
 	uint32_t points;
-	const char *swept, *swept_unit, *plot_path;
+	const char *swept, *swept_unit, *plot_path, *queue_plot_path;
 	bool is_json;
 };
 int size_read(int argc, char **argv, struct size_request *request);
@@ -67,6 +78,9 @@ void size_help(const char *name);
 bool size_plot_check(const char *name, const struct size_request *request);
 bool size_plot(const char *name, const struct size_request *request,
 	       const struct size_report *reports);
+/* Draws the last run's queue and windows over time. */
+bool size_plot_queue(const char *name, const struct size_request *request,
+		     const struct size_report *report);
 
 /* The exit status. */
 int size_main(int argc, char **argv);

@@ -187,6 +187,8 @@ static const struct opt table[] = {
 	{ "topology", OPT_CALL, .call = topology_take },
 	{ "seed", OPT_NUMBER, OF_ALL(option[0].seed) },
 	{ "plot", OPT_TEXT, OF_ALL(plot_path), .takes = "the name of a file" },
+	{ "queue-plot", OPT_TEXT, OF_ALL(queue_plot_path), .takes = "the name of a file" },
+	{ "fixed", OPT_FLAG, OF_ALL(option[0].is_fixed) },
 	{ "json", OPT_FLAG, OF_ALL(is_json) },
 };
 /* clang-format on */
@@ -209,6 +211,9 @@ void size_help(const char *name)
 	printf("  --seed     of losses and delays (1)\n"
 	       "  --plot     FILE.svg or FILE.png: TAT over the option that has several values "
 	       "(gnuplot)\n"
+	       "  --queue-plot  FILE.svg or FILE.png: what waits for --hub, and windows, over time "
+	       "(gnuplot)\n"
+	       "  --fixed    windows stay as they are at first\n"
 	       "  --json     an object a line\n\n"
 	       "One option may have several values: --slots 64,128,256 is three runs, a row "
 	       "each.\n\n"
@@ -274,6 +279,7 @@ int size_read(int argc, char **argv, struct size_request *request)
 		       sizeof(request->option[0].children));
 		request->option[i].levels = request->option[0].levels;
 		request->option[i].seed = request->option[0].seed;
+		request->option[i].is_fixed = request->option[0].is_fixed;
 		if (!options_finish(argv[0], &request->option[i]))
 			return SIM_EXIT_USAGE;
 	}

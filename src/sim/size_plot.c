@@ -10,6 +10,8 @@ bool size_plot_check(const char *name, const struct size_request *request)
 {
 	const char *path = request->plot_path;
 
+	if (request->queue_plot_path && !plot_check(name, request->queue_plot_path, true))
+		return false;
 	if (!path)
 		return true;
 	if (request->swept)
@@ -43,5 +45,32 @@ bool size_plot(const char *name, const struct size_request *request,
 			(double)reports[i].ideal_ns / 1e6);
 	fprintf(gnuplot, "END\nplot $d using 1:2 with linespoints linewidth 2 title 'simulated', "
 			 "$d using 1:3 with lines dashtype 2 title 'rate of the cable'\n");
+	return plot_close(gnuplot, name, path);
+}
+
+bool size_plot_queue(const char *name, const struct size_request *request,
+		     const struct size_report *report)
+{
+	const char *path = request->queue_plot_path;
+	FILE *gnuplot = plot_open(name);
+
+	if (!gnuplot)
+		return false;
+	fprintf(gnuplot,
+		"set terminal %s size 800,500\nset output '%s'\nset xlabel 'time (ms)'\nset ylabel "
+		"'waits at a hub (MB)'\nset y2label 'window (packets, mean)'\nset ytics "
+		"nomirror\n"
+		"set y2tics\nset yrange [0:*]\nset y2range [0:*]\nset grid\nset key above\n"
+		"set title '%llu workers, %.3g Gbit/s each, %.3g at a hub'\n$d << END\n",
+		strrchr(path, '.') + 1, path, (unsigned long long)report->workers,
+		(double)request->option[request->points - 1].link_bps / 1e9,
+		(double)request->option[request->points - 1].hub_bps / 1e9);
+	for (uint32_t i = 0; i < report->looks; i++)
+		fprintf(gnuplot, "%.6f %.6f %.6f %.3f\n", (double)report->look[i].at_ns / 1e6,
+			(double)report->look[i].in_bytes / 1e6,
+			(double)report->look[i].out_bytes / 1e6, report->look[i].window);
+	fprintf(gnuplot,
+		"END\nplot $d using 1:2 with lines title 'up', $d using 1:3 with lines title "
+		"'down', $d using 1:4 axes x1y2 with lines title 'window'\n");
 	return plot_close(gnuplot, name, path);
 }

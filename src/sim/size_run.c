@@ -21,6 +21,7 @@ enum {
 	OPS_MAX = 2,
 	HELLO_NS = 100 * 1000 * 1000,
 	HELLOS_MAX = 1000,
+	LOOK_NS = 10 * 1000,
 };
 #define SECOND 1000000000ull
 #define STUCK_NS (60 * SECOND) /* without any result: a run that would never end */
@@ -168,6 +169,7 @@ static bool endpoint_add(struct size *size, uint32_t w)
 					 .slots = (uint32_t)options->slots,
 					 .run = (uint32_t)options->run,
 					 .window = (uint32_t)options->window,
+					 .is_window_fixed = options->is_fixed,
 					 .ops_max = OPS_MAX };
 
 	net_node_up(size->net, w, size->workers + parent);
@@ -306,13 +308,46 @@ static bool worker_serve(struct size *size, uint32_t w)
 	return is_right;
 }
 
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Every so often, and half as often each time that there is no more room. */
+static void look(const struct size *size, struct size_report *report, uint64_t *every_ns)
+{
+	uint64_t now_ns = net_now(size->net) - size->begin_ns;
+	struct size_look *at;
+
+	if (report->looks && now_ns - report->look[report->looks - 1].at_ns < *every_ns)
+		return;
+	if (report->looks == SIZE_LOOKS_MAX) {
+		for (uint32_t i = 0; i < SIZE_LOOKS_MAX / 2; i++)
+			report->look[i] = report->look[2 * i];
+		report->looks /= 2;
+		*every_ns *= 2;
+	}
+	at = &report->look[report->looks++];
+	*at = (struct size_look){ .at_ns = now_ns };
+	for (uint32_t node = size->workers; node < size->workers + size->switches; node++) {
+		at->in_bytes = most(at->in_bytes, net_hub_bytes(size->net, node, false));
+		at->out_bytes = most(at->out_bytes, net_hub_bytes(size->net, node, true));
+	}
+	for (uint32_t w = 0; w < size->workers; w++)
+		at->window += endpoint_pace(size->endpoint[w])->shards[0].window[MAP_BULK];
+	at->window /= size->workers;
+	report->queue_bytes = most(report->queue_bytes, most(at->in_bytes, at->out_bytes));
+}
+
 static void events_run(struct size *size, struct size_report *report, size_progress *progress)
 {
 	struct endpoint_stats stats;
+	uint64_t every_ns = LOOK_NS;
 
 	for (uint64_t events = 1; size->done < size->workers; events++) {
 		struct net_event event = net_step(size->net);
 
+		look(size, report, &every_ns);
 		if (event.type == NET_TIMER) /* of the last HELLO */
 			continue;
 		if (event.type != NET_POLL || net_now(size->net) - size->result_ns > STUCK_NS) {

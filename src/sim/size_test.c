@@ -114,6 +114,39 @@ static void size__loss_and_short_queues_cost_time_and_copies(void **state)
 	assert_true(queue.resent > 0);
 }
 
+/* The most that waits at a hub in the second half of a run. */
+static uint64_t late_queue(const struct size_report *report)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = report->looks / 2; i < report->looks; i++) {
+		if (report->look[i].in_bytes > most)
+			most = report->look[i].in_bytes;
+		if (report->look[i].out_bytes > most)
+			most = report->look[i].out_bytes;
+	}
+	return most;
+}
+
+/* R-WIN-3: below a core of a quarter of what the workers' cables carry. 2 ms of it are 6.25 MB. */
+static void size__windows_that_follow_keep_the_queue_of_a_core_short(void **state)
+{
+	struct size_options options = small();
+
+	(void)state;
+	options.children[0] = 100;
+	options.link_bps = options.uplink_bps = 1000000000;
+	options.hub_bps = 25000000000;
+	options.queue_bytes = 64 << 20;
+	options.message_bytes = 4 << 20;
+	struct size_report follows = run(&options);
+	options.is_fixed = true;
+	struct size_report fixed = run(&options);
+	assert_true(late_queue(&follows) < 10000000);
+	assert_true(late_queue(&fixed) > 15000000);
+	assert_true(follows.tat_ns < fixed.tat_ns * 102 / 100);
+}
+
 static void size__few_slots_leave_the_cable_idle(void **state)
 {
 	struct size_options options = small();
@@ -204,6 +237,7 @@ int main(void)
 		cmocka_unit_test(size__tree_costs_round_trips_and_no_bandwidth),
 		cmocka_unit_test(size__aggregator_with_one_cable_is_a_parameter_server),
 		cmocka_unit_test(size__loss_and_short_queues_cost_time_and_copies),
+		cmocka_unit_test(size__windows_that_follow_keep_the_queue_of_a_core_short),
 		cmocka_unit_test(size__few_slots_leave_the_cable_idle),
 		cmocka_unit_test(size__options_are_read_with_their_units),
 		cmocka_unit_test(size__wrong_options_are_refused),
