@@ -459,33 +459,36 @@ static void cause__is_a_result_of_its_own(void **state)
 
 /* ---- questions ---- */
 
+/* Each of another value. */
+static const struct endpoint_stats counted = {
+	.updates_out = 1,
+	.results_in = 2,
+	.updates_resent = 3,
+	.results_ignored = 4,
+	.probes_out = 5,
+	.exponent_rounds = 6,
+	.guess_rounds = 22,
+	.guesses_again = 23,
+	.detail_rounds = 7,
+	.chunks_express = 8,
+	.chunks_bulk = 9,
+	.saturated = 10,
+	.bytes_out = 11,
+	.bytes_in = 12,
+	.bad_in = 13,
+	.window = 14,
+	.srtt_ns = 15499,
+	.window_yields = 24,
+	.window_losses = 25,
+	.window_presses = 26,
+};
+
 static void stats__are_the_endpoints_and_ours(void **state)
 {
 	struct tally_stats stats = TALLY_STATS_INIT;
 
 	(void)state;
-	test.stats = (struct endpoint_stats){
-		.updates_out = 1,
-		.results_in = 2,
-		.updates_resent = 3,
-		.results_ignored = 4,
-		.probes_out = 5,
-		.exponent_rounds = 6,
-		.guess_rounds = 22,
-		.guesses_again = 23,
-		.detail_rounds = 7,
-		.chunks_express = 8,
-		.chunks_bulk = 9,
-		.saturated = 10,
-		.bytes_out = 11,
-		.bytes_in = 12,
-		.bad_in = 13,
-		.window = 14,
-		.srtt_ns = 15499,
-		.window_yields = 24,
-		.window_losses = 25,
-		.window_presses = 26,
-	};
+	test.stats = counted;
 	test.comm.completed = 16;
 	test.comm.elements = 17;
 	test.comm.shards = 18;
