@@ -208,11 +208,36 @@ static void stats_add(struct bench_count *count, const struct tally_stats *befor
 	count->bytes_out += after->bytes_out - before->bytes_out;
 }
 
+/* All have made their data when rank 0 looks at the machine, and none begins before it has. */
+static int batch_begin(struct bench *bench, struct machine *machine)
+{
+	const struct bench_options *options = &bench->options;
+	int result = tally_barrier(bench->comm);
+
+	if (result)
+		return result;
+	if (bench->rank == 0)
+		machine_read(machine, options->watched, options->watched_count);
+	return tally_barrier(bench->comm);
+}
+
+static void machine_add(struct bench *bench, const struct machine *begin)
+{
+	const struct bench_options *options = &bench->options;
+	struct machine end = *begin;
+
+	machine_read(&end, options->watched, options->watched_count);
+	bench->count.busy_ns += machine_busy_ns(begin, &end);
+	bench->count.stolen_ns += end.stolen_ns - begin->stolen_ns;
+	bench->count.watched_ns += end.watched_ns - begin->watched_ns;
+}
+
 static int batch_time(struct bench *bench, bool is_timed)
 {
 	struct tally_stats before = TALLY_STATS_INIT, after = TALLY_STATS_INIT;
+	struct machine machine = { 0 };
 	uint64_t begin_ns, begin_cpu_us;
-	int result = tally_barrier(bench->comm);
+	int result = batch_begin(bench, &machine);
 
 	if (result)
 		return failed(bench, "barrier", result);
@@ -226,6 +251,8 @@ static int batch_time(struct bench *bench, bool is_timed)
 		return TALLY_OK;
 	bench->count.timed_ns += clock_ns() - begin_ns;
 	bench->count.cpu_us += cpu_us() - begin_cpu_us;
+	if (bench->rank == 0)
+		machine_add(bench, &machine);
 	tally_comm_get_stats(bench->comm, &after);
 	stats_add(&bench->count, &before, &after);
 	for (uint32_t i = 0; i < bench->ops_count; i++) {

@@ -9,6 +9,7 @@
 
 #include "tally.h"
 #include "tools/bench_data.h"
+#include "util/machine.h"
 
 enum { BENCH_SIZES_MAX = 256, BENCH_DTYPES_MAX = 10 };
 
@@ -45,6 +46,8 @@ struct bench_options {
 	bool is_in_place;
 	bool has_seed;
 	uint64_t seed;
+	pid_t watched[MACHINE_WATCHED_MAX];
+	uint32_t watched_count;
 };
 
 /* Exit status, or -1: go on. */
@@ -59,6 +62,7 @@ struct bench_count {
 	uint64_t timed_ns;                         /* all that was timed */
 	uint64_t operations, elements;             /* timed */
 	uint64_t cpu_us;
+	uint64_t busy_ns, stolen_ns, watched_ns; /* rank 0's machine, while timed */
 	uint64_t packets_resent, probes, exponent_rounds, guess_rounds, guesses_again;
 	uint64_t detail_rounds, bytes_out;
 	uint64_t operations_checked, elements_wrong;

@@ -60,6 +60,9 @@ static const char help[] =
 	"  --no-check                 do not verify (--check is the default)\n"
 	"  --seed S                   seed of the data (a new one each time, printed)\n"
 	"  --timeline FILE            write the timeline of every operation, for Perfetto\n"
+	"  --watch PID,...            processes on rank 0's host, as tallyd: --json then says what "
+	"they\n"
+	"                             worked while operations were timed\n"
 	"  --json                     one object a line; tally run --no-prefix keeps it so\n"
 	"  --help, --version\n"
 	"\n"
@@ -160,6 +163,24 @@ static const char *dtypes_take(struct opt_value *value)
 	return is_good ? NULL : "types of tally.h, as int32,bfloat16, each once";
 }
 
+static const char *watch_take(struct opt_value *value)
+{
+	struct bench_options *options = value->request;
+	char *copy = strdup(value->text), *at = copy, *field;
+	bool is_good = copy;
+	uint64_t pid;
+
+	options->watched_count = 0;
+	while (is_good && (field = field_next(&at, ','))) {
+		is_good = options->watched_count < MACHINE_WATCHED_MAX &&
+			  opt_number(field, 1, INT32_MAX, &pid);
+		if (is_good)
+			options->watched[options->watched_count++] = (pid_t)pid;
+	}
+	free(copy);
+	return is_good ? NULL : "process ids and commas";
+}
+
 /* The library's business, as if the launcher had set it. */
 static const char *timeline_take(struct opt_value *value)
 {
@@ -189,6 +210,7 @@ static const struct opt table[] = {
 	{ "no-check", OPT_UNSET, AT(is_checked), .same = "check" },
 	{ "seed", OPT_NUMBER, AT(seed) },
 	{ "timeline", OPT_CALL, .call = timeline_take },
+	{ "watch", OPT_CALL, .call = watch_take },
 	{ "json", OPT_FLAG, AT(is_json) },
 };
 /* clang-format on */

@@ -181,6 +181,9 @@ static void json_row(const struct bench_report *report, const struct bench_row *
 	       ",\"latency_slots\":%" PRIu64 ",\"cpu_s\":%.6f,",
 	       report->stats.window, report->stats.lanes, report->stats.shards, options->inflight,
 	       options->latency_slots, (double)all->cpu_us / 1e6);
+	printf("\"watched_cpu_s\":%.6f,\"machine_busy_s\":%.3f,\"machine_stolen_s\":%.3f,",
+	       (double)all->watched_ns / 1e9, (double)all->busy_ns / 1e9,
+	       (double)all->stolen_ns / 1e9);
 	printf("\"verified\":%s,\"seed\":%" PRIu64
 	       ",\"cpu\":\"%s\",\"cores\":%ld,\"kernel\":\"%s\"}\n",
 	       !options->is_checked ? "null"
