@@ -165,11 +165,22 @@ keep() {
 	echo "{\"run\":$((run + 1)),\"model_sha256\":$sum,\"load\":$(cut -d ' ' -f 1 /proc/loadavg),\"seen_lost\":${lost:-null},\"joules\":$joules}" >>"$file"
 }
 
+# One line of those that the ranks have printed, as tally bench has it.
+ranks_merge() {
+	python3 -B - "$HERE" "$ranks" "$scratch/out" <<-'END'
+		import json, sys
+		sys.path.insert(0, sys.argv[1])
+		import compare_read
+		rows = compare_read.rows_of([json.loads(line) for line in open(sys.argv[3])], int(sys.argv[2]))
+		open(sys.argv[3], "w").write("".join(json.dumps(row) + "\n" for row in rows))
+	END
+}
+
 # measure_sums NAME WAY: allreduces of 8 x int32, a line in $scratch/sums.
 measure_sums() {
 	local arguments=(bench allreduce --elements 8 --dtype int32 --iters "${ITERS:-5000}" --json)
 	case $2 in
-	sum-mpi) over_mpi bench/mpi_latency "${ITERS:-5000}" ;;
+	sum-mpi) over_mpi bench/mpi --elements 8 --dtype int32 --iters "${ITERS:-5000}" && ranks_merge ;;
 	sum-dense) over_tally "${arguments[@]}" ;;
 	sum) over_tally "${arguments[@]}" --latency-slots 16 ;;
 	sum-kernel) aggregator=$kernel over_tally "${arguments[@]}" --latency-slots 16 ;;

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""compare_test.py - what bench/compare makes of what it measures: ranks' lines become one row, void runs are told and do not count."""
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import compare_read as read
+
+
+def line(rank, **more):
+    """What a rank of two prints of 10 operations of 8 elements."""
+    made = {"command": "made", "rank": rank, "ranks": 2, "dtype": "int32", "elements": 8, "operations": 10, "timed_s": 0.5 + rank,
+            "tat_us_median": 20.0 - rank, "tat_us_p99": 40.0, "tat_us_p1": 5.0, "tat_us_min": 4.0 + rank, "cpu_s": 0.25, "watched_cpu_s":
+            0.0 if rank else 0.125, "machine_busy_s": 0.0 if rank else 0.75, "machine_stolen_s": 0.0, "elements_wrong": 0, "verified": True}
+    return {**made, **more}
+
+
+def run(way, us, void=None, **more):
+    """A run as bench/compare keeps it."""
+    made = {"host": False, "ranks": 8, "rate": "1gbit", "loss": 0, "mtu": 1500, "way": way, "dtype": "float32", "elements": 25000000,
+            "options": "", "void": void, "at": "2026-01-01 00:00:00", "tree": "abc",
+            "figures": {"us": us, "median_us": us, "p99_us": us, "rate": 25000000 / us, "worker_s": us / 1e6, "server_s": 0.1, "machine_s": us / 5e5}}
+    return {**made, **more}
+
+
+class Rows(unittest.TestCase):
+    def test_times_are_the_slowest_ranks_and_work_is_everybodys(self):
+        row, = read.rows_of([line(1), line(0)], 2)
+        self.assertEqual((row["timed_s"], row["tat_us_median"], row["tat_us_min"]), (1.5, 20.0, 5.0))
+        self.assertEqual((row["cpu_s"], row["watched_cpu_s"], row["machine_busy_s"]), (0.5, 0.125, 0.75))
+        self.assertIs(row["verified"], True)
+
+    def test_one_wrong_rank_is_wrong(self):
+        row, = read.rows_of([line(0), line(1, verified=False)], 2)
+        self.assertIs(row["verified"], False)
+        row, = read.rows_of([line(0), line(1, verified=None)], 2)
+        self.assertIs(row["verified"], False)
+
+    def test_a_rank_that_said_nothing_or_twice_is_refused(self):
+        for lines in [line(0)], [line(0), line(0)], [line(0), line(1), line(1)]:
+            with self.assertRaises(ValueError):
+                read.rows_of(lines, 2)
+
+    def test_tally_bench_has_one_line_of_all_ranks(self):
+        one = line(0)
+        del one["rank"]
+        self.assertEqual(len(read.rows_of([one, {**one, "elements": 16}], 2)), 2)
+        with self.assertRaises(ValueError):
+            read.rows_of([one, one], 2)
+
+    def test_figures_are_of_one_operation(self):
+        row, = read.rows_of([line(0), line(1)], 2)
+        self.assertEqual(read.figures(row), {"us": 150000.0, "median_us": 20.0, "p99_us": 40.0, "worker_s": 0.05, "server_s": 0.0125,
+                                             "machine_s": 0.075, "rate": 8 / 150000.0})
+        for name in "machine_busy_s", "watched_cpu_s", "machine_stolen_s":
+            del row[name]  # a build of before --watch
+        self.assertNotIn("machine_s", read.figures(row))
+
+
+class Void(unittest.TestCase):
+    WHOLE = {"wall_s": 10.0, "busy_s": 12.0, "processes_s": 11.0, "ours_s": 10.8, "stolen_s": 0.1}
+
+    def test_what_no_process_did_is_the_kernels_and_not_foreign(self):
+        share = read.shares(self.WHOLE, 2)
+        self.assertAlmostEqual(share["foreign"], 0.01)
+        self.assertAlmostEqual(share["kernel"], 0.05)
+        self.assertAlmostEqual(share["stolen"], 0.005)
+        self.assertIsNone(read.void_because(share))
+
+    def test_three_percent_are_too_much(self):
+        self.assertIn("others", read.void_because(read.shares({**self.WHOLE, "ours_s": 10.3}, 2)))
+        self.assertIn("stolen", read.void_because(read.shares({**self.WHOLE, "stolen_s": 0.7}, 2)))
+        self.assertIsNone(read.void_because(read.shares({**self.WHOLE, "ours_s": 10.42}, 2)))
+
+    def test_the_kernels_threads_and_ended_children_are_told(self):
+        fields = "S %d 0 0 0 -1 0 0 0 0 0 5 7 11 13 20 0 1 0 99"
+        self.assertEqual(read.process_ticks("17 (a ) b (c) " + fields % 1), (False, 36))
+        self.assertEqual(read.process_ticks("17 (ksoftirqd/0) " + fields % 2), (True, 36))
+        self.assertEqual(read.process_ticks("2 (kthreadd) " + fields % 0), (True, 36))
+
+    def test_void_runs_do_not_count(self):
+        table = read.summary([run("tally", 3.0), run("tally", 9.0, void="why"), run("tally", 5.0), run("tally", 4.0)])
+        of, = table.values()
+        self.assertEqual((of["runs"], of["void"], of["us"]), (3, 1, (4.0, 3.0, 5.0)))
+        self.assertIsNone(read.find(read.summary([run("tally", 9.0, void="why")]), "us", way="tally"))
+
+
+class Line(unittest.TestCase):
+    def test_a_link_takes_bytes_of_whole_packets_and_of_the_rest(self):
+        self.assertAlmostEqual(read.line_us(360, 1e9), 1506 * 8e-3)
+        self.assertAlmostEqual(read.line_us(361, 1e9), (1506 + 70) * 8e-3)
+        self.assertAlmostEqual(read.line_us(65536, 1e9), 2194, delta=1)
+        self.assertEqual([read.rate_bps(text) for text in ("100mbit", "2.5gbit")], [1e8, 2.5e9])
+        with self.assertRaises(ValueError):
+            read.rate_bps("fast")
+
+
+unittest.main()
