@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""compare_test.py - what bench/compare makes of what it measures: ranks' lines become one row, void runs are told and do not count."""
+"""compare_test.py - what bench/compare makes of what it measures: ranks' lines become one row, void runs are told and do not count,
+and the page draws what the results have."""
+import json
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import compare_read as read
+from page_read import Page, Picture, gnuplot_put
 
 
 def line(rank, **more):
@@ -97,6 +102,36 @@ class Line(unittest.TestCase):
         self.assertEqual([read.rate_bps(text) for text in ("100mbit", "2.5gbit")], [1e8, 2.5e9])
         with self.assertRaises(ValueError):
             read.rate_bps("fast")
+
+
+class OnePage(unittest.TestCase):
+    def test_the_page_has_what_the_results_have(self):
+        runs = [run(way, us + more, void="why" if more == 2 else None, ranks=ranks, congestion=None)
+                for way, us in (("tally", 1e6), ("gloo-ring", 2e6)) for ranks in (2, 4, 8) for more in (0, 2, 4)]
+        musts = [read.Must("words", 2.0, most=1.0).as_json()]
+        result = {"suite": "rate", "words": "a title", "commands": ["bench/compare --suite rate"], "lacking": {"mpi": "no mpirun"},
+                  "machine": {"processor": "a processor", "cores": 3, "kernel": "6", "tcp": "bbr"}, "musts": musts, "runs": runs}
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "rate.json"), "w") as file:
+                json.dump(result, file)
+            path = gnuplot_put(os.path.join(folder, "gnuplot"))
+            subprocess.run([sys.executable, os.path.join(HERE, "compare_page.py"), folder], check=True, stdout=subprocess.DEVNULL,
+                           env={**os.environ, "PATH": path})
+            with open(os.path.join(folder, "index.html")) as file:
+                parts = dict(Page(file.read()).parts)
+        below = parts["a title"]
+        self.assertIn(("p", "Without mpi: no mpirun."), below)
+        picture = next(item for item in below if item[0] == "picture")
+        self.assertIn("set yrange [0:*]", picture[2])
+        panel, = Picture(picture[2]).panels
+        self.assertEqual([[round(y, 3) for y in point] for point in panel[4]["tally"]], [[n, 25.0] for n in (2, 4, 8)])
+        self.assertEqual([round(y, 2) for _, y in panel[4]["limit of the link"]], [29.88] * 3)
+        command = next(words for kind, words in (item for item in below if item[0] == "pre"))
+        for words in "bench/compare --suite rate", "a processor, 3 cores", "TCP over bbr", "18 runs, 6 of them void":
+            self.assertIn(words, command)
+        cells = [row for kind, rows in (item for item in below if item[0] == "table") for row in rows]
+        self.assertIn("2+1 void", next(row for row in cells if row[0] == "gloo-ring"))
+        self.assertIn("Not measured:", " ".join(item[1] for of in parts.values() for item in of if item[0] == "p"))
 
 
 unittest.main()

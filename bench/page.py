@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""page.py - what glm_page.py and sparse_page.py have in common: a page of HTML, all pictures in it, and its tables as
-text, of what bench/page.sh has left in a folder, the first argument. A section that was not measured, or failed, is named
-as such."""
+"""page.py - what glm_page.py, sparse_page.py and compare_page.py have in common: a page of HTML, all pictures in it, and its
+tables as text, of what bench/page.sh or bench/compare has left in a folder, the first argument. A section that was not
+measured, or failed, is named as such."""
 import base64
 import glob
 import html
@@ -64,8 +64,8 @@ class Section:
             return ""
 
 
-# Where it was measured; the page may be made elsewhere.
-CORES = int(Section(".").read("machine").split("\n")[1])
+# Where it was measured; the page may be made elsewhere. Of bench/compare each result says it for itself.
+CORES = int((Section(".").read("machine").split("\n") + ["0"])[1])
 
 
 def numbered(prefix):
@@ -130,6 +130,14 @@ def curves(name, xs, series, words, log=""):
     script += "".join("set logscale %s\n" % axis for axis in log) + "plot " + ", ".join(
         "$d using 1:%d with linespoints linewidth 2 title '%s' noenhanced" % (i + 2, name) for i, name in enumerate(series))
     picture(name, script)
+
+
+def bars(name, groups, series, label):
+    """series: {title: [height above each of the groups]}, from 0."""
+    script = block("d", [[group] + [ys[i] for ys in series.values()] for i, group in enumerate(groups)])
+    script += ("set style data histograms; set style fill solid 0.6; set key above vertical maxrows 3; set yrange [0:*]; "
+               "set ylabel '%s'; set xtics noenhanced\nplot " % label)
+    picture(name, script + ", ".join("$d using %d:xtic(1) title '%s' noenhanced" % (i + 2, name) for i, name in enumerate(series)))
 
 
 def output(words):
