@@ -5,6 +5,8 @@ from compare_read import Must, find, line_us, ratio, rate_bps
 
 BIG = 25000000  # 100 MB, as SwitchML has it
 SIZES = {"64 KB": 16384, "256 KB": 65536, "1 MB": 262144}
+LOSSES = (0, 0.001, 0.01)
+LANES_MTU = {64: 28 + 24 + 4 * 64, 256: 28 + 24 + 4 * 256, 360: 1500}  # IP, UDP and tally's header
 
 
 def cell(way, ranks, elements, rate="1gbit", dtype="float32", iters=None, warmup=None, loss=0, mtu=1500, offload=True, host=False,
@@ -75,6 +77,46 @@ def rate_suite():
     return Suite("rate", "SwitchML's Figure 3: 25 M float32, elements per second", groups, rate_musts)
 
 
+# ---- 2: sizes back to back ----
+
+
+def sizes_musts(table):
+    musts = []
+    for name, elements in SIZES.items():
+        at = {"ranks": 8, "rate": "1gbit", "elements": elements}
+        took = find(table, "us", way="tally", dtype="float32", **at)
+        words = "%s float32 back to back, n = 8: " % name
+        musts.append(Must(words + "time over the link's", ratio(took, line_us(elements, 1e9)), most=1.03))
+        musts.append(Must(words + "time over the best peer's",
+                          ratio(took, best(table, "us", PEERS, dtype="float32", **at)), most=0.6))
+    return musts
+
+
+def sizes_suite():
+    ways = ["tally", "gloo-ring", "gloo-hd", "mpi", "mpi-ring"]
+    group = star(8, "1gbit", ways, SIZES.values(), iters=200, warmup=20)
+    group.cells += with_against([cell("tally", 8, SIZES.values(), dtype="int32", iters=200, warmup=20)])
+    return Suite("sizes", "64 KB, 256 KB and 1 MB, one after the other, 8 ranks", [group], sizes_musts)
+
+
+# ---- 3: the processor ----
+
+
+def processor_musts(table):
+    musts = []
+    for ranks, workers, machine in (4, 0.85, 1.4), (8, 0.75, 0.9):
+        at = {"ranks": ranks, "rate": "1gbit", "elements": BIG, "dtype": "float32"}
+        for figure, most, words in ("worker_s", workers, "workers alone"), ("machine_s", machine, "the whole machine"):
+            musts.append(Must("processor, %d M float32, n = %d: %s over Gloo's ring" % (BIG / 1e6, ranks, words),
+                              ratio(find(table, figure, way="tally", **at), find(table, figure, way="gloo-ring", **at)), most=most))
+    return musts
+
+
+def processor_suite():
+    groups = [star(n, "1gbit", ["tally", "gloo-ring", "mpi-ring"], [BIG], iters=3, warmup=1) for n in (4, 8)]
+    return Suite("processor", "processor seconds of 25 M float32: workers, tallyd, the whole machine", groups, processor_musts)
+
+
 # ---- 4: 8 elements ----
 
 
@@ -103,7 +145,93 @@ def tiny_suite():
     return Suite("tiny", "8 elements beside a bare star: median and p99", [tiny_group(n) for n in (2, 4, 8)], tiny_musts)
 
 
-# ---- daily use ----
+# ---- 5: loss ----
+
+LOSS_ELEMENTS = 10000000
+
+
+def loss_musts(table):
+    musts = []
+    for loss, most in (0.001, 1.006), (0.01, 1.03):
+        for way, bound in ("tally", most), ("gloo-ring@bbr", None), ("gloo-ring@cubic", None):
+            took = {p: find(table, "us", way=way, loss=p, ranks=4, rate="250mbit", elements=LOSS_ELEMENTS) for p in (0, loss)}
+            over = ratio(took[loss], took[0])
+            if bound:
+                musts.append(Must("%.1f %% lost, n = 4, 250 Mbit/s: time over none, %s" % (100 * loss, way), over, most=bound))
+            elif over is not None:
+                musts.append(Must("    %.1f %% lost: beside it %s" % (100 * loss, way), over, least=0))
+    return musts
+
+
+def loss_suite():
+    cells = [cell(way, 4, [LOSS_ELEMENTS], "250mbit", iters=2, warmup=1, loss=loss, offload=False)
+             for loss in LOSSES for way in ("tally", "gloo-ring@bbr", "gloo-ring@cubic")]
+    return Suite("loss", "SwitchML's Figure 6: time with packets lost both ways over time with none",
+                 [Group(4, "250mbit", with_against(cells))], loss_musts)
+
+
+# ---- 7: faster links ----
+
+
+def fast_musts(table):
+    musts = []
+    for ranks, rate, least in (8, "2.5gbit", 1.6), (4, "5gbit", 1.25):
+        at = {"ranks": ranks, "rate": rate, "elements": BIG, "dtype": "float32"}
+        musts.append(Must("25 M float32, n = %d, %s: tally over Gloo's ring" % (ranks, rate),
+                          ratio(find(table, "us", way="gloo-ring", **at), find(table, "us", way="tally", **at)), least=least))
+    return musts
+
+
+def fast_suite():
+    groups = [star(n, rate, ["tally", "gloo-ring"], [BIG], iters=3, warmup=1) for n, rate in ((8, "2.5gbit"), (4, "5gbit"))]
+    return Suite("fast", "25 M float32 on links of 2.5 and 5 Gbit/s", groups, fast_musts)
+
+
+# ---- figures that nothing is demanded of ----
+
+
+def none_musts(table):
+    return []
+
+
+def lanes_suite():
+    groups = [Group(n, "1gbit", with_against([cell("tally", n, [BIG], iters=2, warmup=1, mtu=mtu) for mtu in LANES_MTU.values()]))
+              for n in (2, 4, 8)]
+    return Suite("lanes", "SwitchML's Figure 3: packets of 64, 256 and 360 lanes", groups, none_musts)
+
+
+def scale_suite():
+    """8 B to 1 GB, by eight. 1 GB at 1 Gbit/s takes 9 s."""
+    small, large = [2 * 8 ** i for i in range(7)], [2 * 8 ** i for i in range(7, 9)]
+    ways = ["tally", "gloo-ring", "gloo-hd", "mpi", "mpi-ring"]
+    groups = []
+    for n in 2, 4, 8:
+        cells = [cell(way, n, small) for way in ways] + [cell(way, n, large, iters=1, warmup=0) for way in ways]
+        if n == 4:
+            cells += [cell(way, n, [1 << 28], iters=1, warmup=0) for way in ("tally", "gloo-ring")]
+        groups.append(Group(n, "1gbit", with_against(cells)))
+    return Suite("scale", "time against size, 8 B to 1 GB, 2 to 8 ranks", groups, none_musts)
+
+
+def pool_suite():
+    windows = [2 ** i for i in range(3, 11)]
+    cells = [cell("tally", 4, [BIG // 5], iters=2, warmup=1, options=["--window", str(window)]) for window in windows]
+    return Suite("pool", "SwitchML's Figure 9: time against the packets on their way", [Group(4, "1gbit", cells)], none_musts)
+
+
+def timeline_suite():
+    cells = [cell("tally", 4, [LOSS_ELEMENTS // 2], "250mbit", iters=1, warmup=0, loss=loss, offload=False, has_timeline=True)
+             for loss in (0, 0.0001, 0.01)]
+    return Suite("timeline", "SwitchML's Figure 7: packets sent in 10 ms, with 0, 0.01 and 1 % lost", [Group(4, "250mbit", cells)], none_musts)
+
+
+def host_suite():
+    groups = []
+    for n in 2, 4, 8:
+        cells = [cell(way, n, [8, 16384, 262144, BIG // 5], host=True, iters=None, dtype="float32")
+                 for way in ("tally-host", "mpi", "gloo-ring")]
+        groups.append(Group(n, None, cells))
+    return Suite("host", "ranks on one host: shared memory", groups, none_musts)
 
 
 def quick_suite():
@@ -132,5 +260,6 @@ def quick_musts(table):
 
 
 def suites_make():
-    made = [quick_suite(), rate_suite(), tiny_suite()]
+    made = [quick_suite(), rate_suite(), sizes_suite(), processor_suite(), tiny_suite(), loss_suite(), fast_suite(), lanes_suite(),
+            scale_suite(), pool_suite(), timeline_suite(), host_suite()]
     return {suite.name: suite for suite in made}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """compare_test.py - what bench/compare makes of what it measures: ranks' lines become one row, void runs are told and do not count,
-and the page draws what the results have."""
+what must be shown is compared with the right figures, and the page draws what the results have."""
 import json
 import os
 import subprocess
@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import compare_read as read
+import compare_suites as suites
 from page_read import Page, Picture, gnuplot_put
 
 
@@ -26,9 +27,9 @@ def line(rank, **more):
 
 def run(way, us, void=None, **more):
     """A run as bench/compare keeps it."""
-    made = {"host": False, "ranks": 8, "rate": "1gbit", "loss": 0, "mtu": 1500, "way": way, "dtype": "float32", "elements": 25000000,
+    made = {"host": False, "ranks": 8, "rate": "1gbit", "loss": 0, "mtu": 1500, "way": way, "dtype": "float32", "elements": suites.BIG,
             "options": "", "void": void, "at": "2026-01-01 00:00:00", "tree": "abc",
-            "figures": {"us": us, "median_us": us, "p99_us": us, "rate": 25000000 / us, "worker_s": us / 1e6, "server_s": 0.1, "machine_s": us / 5e5}}
+            "figures": {"us": us, "median_us": us, "p99_us": us, "rate": suites.BIG / us, "worker_s": us / 1e6, "server_s": 0.1, "machine_s": us / 5e5}}
     return {**made, **more}
 
 
@@ -104,11 +105,55 @@ class Line(unittest.TestCase):
             read.rate_bps("fast")
 
 
+class Musts(unittest.TestCase):
+    def values(self, suite, runs):
+        return {must.words: must for must in suites.suites_make()[suite].musts(read.summary(runs))}
+
+    def test_what_was_not_measured_neither_holds_nor_fails(self):
+        for suite in suites.suites_make().values():
+            for must in suite.musts({}):
+                self.assertIsNone(must.holds(), must.words)
+
+    def test_rate_is_compared_with_the_best_peer(self):
+        took = read.line_us(suites.BIG, 1e9) / 0.99
+        musts = self.values("rate", [run("tally", took), run("gloo-ring", 1.8 * took), run("mpi-ring", 1.9 * took), run("ps", took)])
+        self.assertAlmostEqual(musts["25 M float32, n = 8, 1gbit: share of the link's limit"].value, 0.99)
+        self.assertAlmostEqual(musts["25 M float32, n = 8, 1gbit: tally over the best peer"].value, 1.8)
+        self.assertTrue(all(must.holds() for must in musts.values() if must.value))
+        musts = self.values("rate", [run("tally", took), run("gloo-ring", 1.7 * took)])
+        self.assertIs(musts["25 M float32, n = 8, 1gbit: tally over the best peer"].holds(), False)
+
+    def test_processor_is_of_workers_and_of_the_machine(self):
+        musts = self.values("processor", [run("tally", 60.0), run("gloo-ring", 100.0)])
+        self.assertEqual([must.holds() for words, must in musts.items() if "n = 8" in words], [True, True])
+        musts = self.values("processor", [run("tally", 80.0), run("gloo-ring", 100.0)])
+        self.assertEqual([must.holds() for words, must in musts.items() if "n = 8" in words], [False, True])
+
+    def test_loss_is_of_the_same_ways_time_without(self):
+        at = {"ranks": 4, "rate": "250mbit", "elements": suites.LOSS_ELEMENTS}
+        runs = [run(way, us, loss=loss, **at) for way, times in (("tally", (100, 100.5, 104)), ("gloo-ring@bbr", (200, 210, 220)))
+                for loss, us in zip(suites.LOSSES, times)]
+        musts = self.values("loss", runs)
+        self.assertEqual([(round(must.value, 3), must.holds()) for words, must in musts.items() if "tally" in words],
+                         [(1.005, True), (1.04, False)])
+        self.assertEqual([round(must.value, 3) for words, must in musts.items() if "bbr" in words], [1.05, 1.1])
+
+    def test_all_suites_have_ways_that_are_known(self):
+        import compare_ways
+        known = compare_ways.ways_make({"tree": "/nonexistent"})
+        for suite in suites.suites_make().values():
+            for group in suite.groups:
+                self.assertEqual({cell["ranks"] for cell in group.cells}, {group.ranks})
+                self.assertLessEqual({cell["way"] for cell in group.cells}, set(known))
+                self.assertIn(group.workers - group.ranks, (0, 1))
+        self.assertTrue(all(way.lacks for way in known.values() if way.name != "mpi"))
+
+
 class OnePage(unittest.TestCase):
     def test_the_page_has_what_the_results_have(self):
         runs = [run(way, us + more, void="why" if more == 2 else None, ranks=ranks, congestion=None)
                 for way, us in (("tally", 1e6), ("gloo-ring", 2e6)) for ranks in (2, 4, 8) for more in (0, 2, 4)]
-        musts = [read.Must("words", 2.0, most=1.0).as_json()]
+        musts = [must.as_json() for must in suites.suites_make()["rate"].musts(read.summary(runs))]
         result = {"suite": "rate", "words": "a title", "commands": ["bench/compare --suite rate"], "lacking": {"mpi": "no mpirun"},
                   "machine": {"processor": "a processor", "cores": 3, "kernel": "6", "tcp": "bbr"}, "musts": musts, "runs": runs}
         with tempfile.TemporaryDirectory() as folder:
