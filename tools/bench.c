@@ -613,6 +613,8 @@ int bench_main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "profile"))
 		return profile_main(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "replay"))
+		return replay_main(argc - 1, argv + 1);
 	result = bench_parse(&bench.options, argc, argv);
 
 	if (result >= 0)

@@ -52,9 +52,13 @@ struct bench_options {
 
 /* Exit status, or -1: go on. */
 int bench_parse(struct bench_options *options, int argc, char **argv);
+/* --watch. NULL, or what is wrong. */
+const char *bench_watch(struct bench_options *options, const char *text);
 
 /* bench_profile.c: tally bench profile. Exit status. */
 int profile_main(int argc, char **argv);
+/* bench_replay.c: tally bench replay, the same. */
+int replay_main(int argc, char **argv);
 
 /* What one rank counts while one row is measured; every field travels to rank 0 as a number. */
 struct bench_count {

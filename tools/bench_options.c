@@ -28,6 +28,7 @@ static const char help[] =
 	"                                         the root is rank 0; --elements are of all parts\n"
 	"       tally bench send                  each rank to the next one\n"
 	"       tally bench profile ...           suggest a --scale (tally bench profile --help)\n"
+	"       tally bench replay TRACE          steps of a training (tally bench replay --help)\n"
 	"\n"
 	"  tally run -n 4 -- tally bench allreduce                 4 ranks here, no aggregator "
 	"needed\n"
@@ -163,10 +164,9 @@ static const char *dtypes_take(struct opt_value *value)
 	return is_good ? NULL : "types of tally.h, as int32,bfloat16, each once";
 }
 
-static const char *watch_take(struct opt_value *value)
+const char *bench_watch(struct bench_options *options, const char *text)
 {
-	struct bench_options *options = value->request;
-	char *copy = strdup(value->text), *at = copy, *field;
+	char *copy = strdup(text), *at = copy, *field;
 	bool is_good = copy;
 	uint64_t pid;
 
@@ -179,6 +179,11 @@ static const char *watch_take(struct opt_value *value)
 	}
 	free(copy);
 	return is_good ? NULL : "process ids and commas";
+}
+
+static const char *watch_take(struct opt_value *value)
+{
+	return bench_watch(value->request, value->text);
 }
 
 /* The library's business, as if the launcher had set it. */

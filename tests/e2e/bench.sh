@@ -164,6 +164,28 @@ truncate -s 7 "$tmp/two.f32"
 "$build/tools/tally" bench profile --ranks 4 "$tmp" 2>"$tmp/none.err" && fail "7 bytes of float32, and yet success"
 grep -q 'two.f32: not a multiple of 4 bytes' "$tmp/none.err" || fail "7 bytes: $(cat "$tmp/none.err")"
 
+# A step computes for 60 ms by the trace, and for 6 by a GPU ten times as fast; a call that blocks holds computing up.
+printf '%s\n' 'layer, numel, forward, backward' 0,1441,10000000,20000000 1,0,0,0 2,70000,10000000,20000000 >"$tmp/trace"
+for options in '--gpu-speed 1' '--gpu-speed 10' '--gpu-speed 0' '--gpu-speed 10 --blocking'; do
+	# shellcheck disable=SC2086 # words
+	timeout "$limit" "$build/tools/tally" run -n 4 --no-prefix --aggregator local -- \
+		"$build/tools/tally" bench replay "$tmp/trace" --steps 3 --json --watch 1 $options >"$tmp/replay" ||
+		fail "replay $options: exit status $?"
+	# shellcheck disable=SC2086
+	python3 - "$tmp/replay" $options <<-'END' || fail "replay $options: $(cat "$tmp/replay")"
+		import json, sys
+		row = json.load(open(sys.argv[1]))
+		speed = float(sys.argv[3])
+		compute_us = 60000 / speed if speed else 0
+		assert row["verified"] is True and row["elements"] == 71441 and row["layers"] == 3 and row["operations"] == 3, row
+		assert abs(row["compute_us"] - compute_us) < 1 and row["tat_us_min"] >= compute_us, row
+		assert row["blocking"] == ("--blocking" in sys.argv) and row["cpu_s"] > 0 and row["watched_cpu_s"] >= 0, row
+	END
+done
+echo "0,5,x,1" >"$tmp/trace"
+"$build/tools/tally" bench replay "$tmp/trace" 2>"$tmp/none.err" && fail "a trace without times, and yet success"
+grep -q 'line 1: not LAYER, ELEMENTS' "$tmp/none.err" || fail "a trace without times: $(cat "$tmp/none.err")"
+
 bench inflight-8 4 local --elements 1000,70000 --inflight 8 --iters 40
 
 # What cannot be is named, soon.
