@@ -153,6 +153,12 @@ def timeline(result):
                    FROM_0 + "set xlabel 'ms, %g %% lost'; set ylabel 'packets sent by rank 0 in 10 ms'" % (100 * run["loss"]))
 
 
+def replay(result):
+    of = result["table"]
+    options = values(of, "options")
+    bars("replay", options, drawn(of, "us", values(of, "way"), options, "options", 1e-3), "ms of a step")
+
+
 def host(result):
     of = result["table"]
     for size in values(of, "elements"):
@@ -171,7 +177,7 @@ def quick(result):
         bars("quick-%d" % size, ["4 workers"], series, "us of %d elements" % size)
 
 
-PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, tiny, loss, timeline, fast, scale, pool, host, quick)}
+PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, tiny, loss, timeline, fast, scale, pool, replay, host, quick)}
 
 
 def must_words(must):

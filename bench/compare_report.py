@@ -18,6 +18,11 @@ def place(cell):
     return words + (" loss %g %%" % (100 * cell["loss"]) if cell["loss"] else "") + (" MTU %d" % cell["mtu"] if cell["mtu"] != 1500 else "")
 
 
+def options(cell):
+    """What a run is called with besides its work."""
+    return " ".join(cell["options"] + (["--gpu-speed %g" % cell["gpu_speed"]] if cell["trace"] else []))
+
+
 def command(argv):
     return " ".join(["bench/compare"] + argv[1:])
 

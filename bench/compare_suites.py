@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """compare_suites.py - what bench/compare can measure: suites of groups. A group is a lab (so many workers, one rate) and the
 cells that are run in it in turn; a cell is one way with one work. Each suite knows what it must show."""
+import resnet50_trace
 from compare_read import Must, find, line_us, ratio, rate_bps
 
 BIG = 25000000  # 100 MB, as SwitchML has it
@@ -10,11 +11,12 @@ LANES_MTU = {64: 28 + 24 + 4 * 64, 256: 28 + 24 + 4 * 256, 360: 1500}  # IP, UDP
 
 
 def cell(way, ranks, elements, rate="1gbit", dtype="float32", iters=None, warmup=None, loss=0, mtu=1500, offload=True, host=False,
-         congestion=None, options=(), timeout_s=300, has_timeline=False):
+         congestion=None, options=(), timeout_s=300, has_timeline=False,
+         trace=None, gpu_speed=None):
     return {"way": way, "ranks": ranks, "elements": list(elements), "rate": None if host else rate, "dtype": dtype, "iters": iters,
             "warmup": warmup, "loss": loss, "mtu": mtu, "offload": offload, "host": host,
             "congestion": congestion or (way.split("@")[1] if "@" in way else None), "options": list(options),
-            "timeout_s": timeout_s, "has_timeline": has_timeline}
+            "timeout_s": timeout_s, "has_timeline": has_timeline, "trace": trace, "gpu_speed": gpu_speed}
 
 
 class Group:
@@ -225,6 +227,46 @@ def timeline_suite():
     return Suite("timeline", "SwitchML's Figure 7: packets sent in 10 ms, with 0, 0.01 and 1 % lost", [Group(4, "250mbit", cells)], none_musts)
 
 
+# ---- steps of a training ----
+
+
+def trace_sizes(trace):
+    """Elements of each layer of a trace; None: the made one of ResNet-50."""
+    if not trace:
+        return [size for size, _ in resnet50_trace.tensors()]
+    with open(trace) as file:
+        return [int(line.split(",")[1]) for line in file if line[:1].isdigit()]
+
+
+def replay_words(gpu_speed, is_blocking=False):
+    """How a run says what it was: part of its key."""
+    return ("--blocking " if is_blocking else "") + "--gpu-speed %g" % gpu_speed
+
+
+def replay_suite(trace=None):
+    sizes = trace_sizes(trace)
+    cells = []
+    for speed in 0, 1, 10:
+        more = {"iters": 3, "warmup": 1, "trace": trace or "resnet50", "gpu_speed": speed}
+        cells += [cell(way, 8, [sum(sizes)], **more) for way in ("tally", "gloo-ring", "mpi-ring")]
+        if not speed:
+            cells.append(cell("tally", 8, [sum(sizes)], options=["--blocking"], **more))
+
+    def musts(table):
+        line = sum(line_us(size, 1e9) for size in sizes)
+        made = []
+        for is_blocking, least, words in (False, 0.97, "one stream"), (True, 0.93, "blocking calls"):
+            took = find(table, "us", way="tally", options=replay_words(0, is_blocking))
+            made.append(Must("%d tensors as %s, n = 8: share of the link's limit" % (len(sizes), words), ratio(line, took), least=least))
+        for speed in 1, 10:
+            took = find(table, "us", way="tally", options=replay_words(speed))
+            peer = best(table, "us", PEERS, options=replay_words(speed))
+            made.append(Must("    GPU %d times as fast, n = 8: a step beside the best peer's" % speed, ratio(peer, took), least=0))
+        return made
+
+    return Suite("replay", "SwitchML's Figure 4: steps of ResNet-50's training, or of --trace", [Group(8, "1gbit", cells)], musts)
+
+
 def host_suite():
     groups = []
     for n in 2, 4, 8:
@@ -259,7 +301,7 @@ def quick_musts(table):
     return musts + [must for must in tiny_musts(table) if "n = 4" in must.words]
 
 
-def suites_make():
+def suites_make(trace=None):
     made = [quick_suite(), rate_suite(), sizes_suite(), processor_suite(), tiny_suite(), loss_suite(), fast_suite(), lanes_suite(),
-            scale_suite(), pool_suite(), timeline_suite(), host_suite()]
+            scale_suite(), pool_suite(), timeline_suite(), replay_suite(trace), host_suite()]
     return {suite.name: suite for suite in made}

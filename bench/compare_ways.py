@@ -8,6 +8,7 @@ import stat
 import subprocess
 import tempfile
 
+import resnet50_trace
 from compare_lab import HUB, Failed, Programs, Sent, Watch, address
 
 POLLS = 50  # as the tree's data plane has them (src/dataplane/link_udp.c)
@@ -25,11 +26,30 @@ class Job:
 
     def work(self, pids=()):
         cell = self.cell
+        if cell["trace"]:
+            words = ["--trace", self.trace(), "--gpu-speed", "%g" % cell["gpu_speed"], "--iters", str(cell["iters"])]
+            return words + (["--watch", ",".join(map(str, pids))] if pids else [])
         words = ["--elements", ",".join(map(str, cell["elements"])), "--dtype", cell["dtype"]]
         for name in "iters", "warmup":
             if cell[name] is not None:
                 words += ["--" + name, str(cell[name])]
         return words + (["--watch", ",".join(map(str, pids))] if pids else [])
+
+    def trace(self):
+        """The file; the made one of ResNet-50 lies in the lab's folder."""
+        if self.cell["trace"] != "resnet50":
+            return self.cell["trace"]
+        path = os.path.join(self.lab.folder, "resnet50.csv")
+        with open(path, "w") as file:
+            resnet50_trace.write(file)
+        return path
+
+    def bench(self, pids=()):
+        """What tally is called with."""
+        if not self.cell["trace"]:
+            return ["bench", "allreduce", "--json", *self.work(pids), *self.cell["options"]]
+        _, trace, *words = ["--steps" if word == "--iters" else word for word in self.work(pids)]
+        return ["bench", "replay", trace, "--json", *words, *self.cell["options"]]
 
     def lines(self, programs, names):
         found = []
@@ -80,7 +100,7 @@ class Tally(Way):
         environment = {"TALLY_SIZE": str(job.ranks), "TALLY_JOB": "compare",
                        "TALLY_AGGREGATOR": ",".join(listen for _, listen in places)}
         watched = pids if knows_watch(tools) else ()
-        command = [tools + "/tally", "bench", "allreduce", "--json", *job.work(watched), *job.cell["options"]]
+        command = [tools + "/tally", *job.bench(watched)]
         watch, rank_pids = Watch(programs, pids), []
         for i in ranks:
             rank_pids.append(programs.start("rank%d" % i, lab.at(i, command), {**environment, "TALLY_RANK": str(i)}))
@@ -116,8 +136,7 @@ class TallyHost(Way):
     def measure(self, job, daemons, programs):
         tally = os.path.join(job.builds[self.build], "tools", "tally")
         watch = Watch(programs)
-        programs.start("run", [tally, "run", "-n", str(job.ranks), "--no-prefix", "--", tally, "bench", "allreduce", "--json",
-                               *job.work(), *job.cell["options"]], {"TALLY_AGGREGATOR": ""})
+        programs.start("run", [tally, "run", "-n", str(job.ranks), "--no-prefix", "--", tally, *job.bench()], {"TALLY_AGGREGATOR": ""})
         return lines_of(job, programs, watch, ["run"])
 
 

@@ -50,18 +50,18 @@ std::unique_ptr<gloo::Algorithm> algorithm_make(const Own &own, void *data, size
 	return std::unique_ptr<gloo::Algorithm>(made);
 }
 
-void size_begin(work_peer *peer, void *send, void *, size_t elements, size_t stride_bytes,
-		uint32_t slots, int is_float)
+void prepare(work_peer *peer, uint32_t slot, void *data, size_t elements, int is_float)
 {
 	Own &own = *static_cast<Own *>(peer->own);
 
-	own.slots.clear();
-	for (uint32_t i = 0; i < slots; i++) {
-		void *data = static_cast<char *>(send) + i * stride_bytes;
-
-		own.slots.push_back(is_float ? algorithm_make<float>(own, data, elements)
-					     : algorithm_make<int32_t>(own, data, elements));
-	}
+	if (slot == 0)
+		own.slots.clear();
+	if (elements == 0)
+		own.slots.emplace_back();
+	else if (is_float)
+		own.slots.push_back(algorithm_make<float>(own, data, elements));
+	else
+		own.slots.push_back(algorithm_make<int32_t>(own, data, elements));
 }
 
 void barrier(work_peer *peer)
@@ -87,7 +87,7 @@ int run(char **argv, int options, char **option)
 	peer.is_in_place = 1;
 	peer.batch_max = slots_max;
 	peer.own = &own;
-	peer.size = size_begin;
+	peer.prepare = prepare;
 	peer.barrier = barrier;
 	peer.allreduce = allreduce;
 	attr.hostname = argv[4];

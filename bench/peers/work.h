@@ -26,9 +26,9 @@ struct work_peer {
 	int is_in_place;    /* the result is where the data were: recv is send */
 	uint32_t batch_max; /* operations in a batch; 0: WORK_BATCH_MAX */
 	void *own;
-	/* NULL, or: operations of a size begin, `slots` of them with data of their own. */
-	void (*size)(struct work_peer *peer, void *send, void *recv, size_t elements,
-		     size_t stride_bytes, uint32_t slots, int is_float);
+	/* NULL, or: operations of another size begin with slot 0, then the other slots; each has data of its own. */
+	void (*prepare)(struct work_peer *peer, uint32_t slot, void *data, size_t elements,
+			int is_float);
 	void (*barrier)(struct work_peer *peer);
 	/* Adds up `elements` at `send` into `recv`; slot: which of those above. */
 	void (*allreduce)(struct work_peer *peer, uint32_t slot, void *send, void *recv,
@@ -36,7 +36,8 @@ struct work_peer {
 };
 
 /* The options, after what the peer itself has taken: --elements A,B --dtype int32|float32 --iters N --warmup N
- * --watch PID,PID. 0; 1: a sum was wrong; 2: the options are. Prints. */
+ * --watch PID,PID; or --trace FILE --gpu-speed F --iters N: steps of a training (util/trace.h), as tally bench replay has
+ * them; sums are made one after the other, as soon as each is computed. 0; 1: a sum was wrong; 2: the options are. Prints. */
 int work_run(struct work_peer *peer, int argc, char **argv);
 
 #ifdef __cplusplus
