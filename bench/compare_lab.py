@@ -14,7 +14,9 @@ from compare_read import process_ticks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB_SH = os.path.join(HERE, "..", "lab", "lab.sh")
+ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 READY_S = 20
+BUSY_PACKETS = 50  # in 10 ms: more than members say to each other
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 CORES = os.sysconf("SC_NPROCESSORS_ONLN")
 # A burst holds a super-packet, and in the lab of losses it is 1 ms of the link; the limit is above the sockets' buffers.
@@ -141,7 +143,7 @@ class Lab:
     def __init__(self):
         self.name = os.environ.get("LAB", "tally-compare-%d" % os.getpid())
         self.folder = tempfile.mkdtemp(prefix="tally-compare-")
-        self.workers, self.now = 0, {}
+        self.workers, self.now, self.allowed = 0, {}, None
 
     def sh(self, *words):
         try:
@@ -157,26 +159,43 @@ class Lab:
 
     def close(self):
         self.down()
+        if self.allowed:
+            with open(ALLOWED, "w") as file:
+                file.write(" ".join(self.allowed))
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def set(self, workers, rate, loss=0, mtu=1500, offload=True, congestion=None):
+    def set(self, workers, rate, loss=0, offload=True, congestion=None):
         if self.workers != workers:
             self.down()
             self.workers = workers
             self.sh("up", str(workers))
         for what, value, words in (
-                ("mtu", mtu, ["mtu", str(mtu)]),
                 ("rate", rate, ["shape", rate, *SHAPES.get(rate, ("128kb", "2mb"))]),
                 ("offload", offload, ["offload", "on" if offload else "off"]),
                 ("loss", loss, ["loss", "%.5f" % loss if loss else "off"])):
-            default = {"mtu": 1500, "offload": True, "loss": 0}.get(what)
+            default = {"offload": True, "loss": 0}.get(what)
             if self.now.get(what, default) != value:
                 self.sh(*words)
                 self.now[what] = value
         if congestion and self.now.get("congestion") != congestion:
+            self.allow(congestion)
             for i in range(workers):
-                subprocess.run(self.at(i, ["sysctl", "-qw", "net.ipv4.tcp_congestion_control=" + congestion]), check=True)
+                set_to = ["sysctl", "-qw", "net.ipv4.tcp_congestion_control=" + congestion]
+                if subprocess.run(self.at(i, set_to), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+                    raise Failed("TCP cannot run over %s on this kernel" % congestion)
             self.now["congestion"] = congestion
+
+    def allow(self, congestion):
+        """A namespace may only choose what the host allows to everybody: until close(), that too."""
+        with open(ALLOWED) as file:
+            allowed = file.read().split()
+        if congestion not in allowed:
+            self.allowed = self.allowed or allowed
+            try:
+                with open(ALLOWED, "w") as file:
+                    file.write(" ".join([*allowed, congestion]))
+            except OSError:
+                raise Failed("TCP cannot run over %s on this kernel" % congestion)
 
     def at(self, where, command):
         """The command, in the hub or in worker `where`."""
@@ -214,7 +233,7 @@ class Sent:
     def stop(self):
         self.is_over.set()
         self.thread.join()
-        busy = [i for i, (_, packets) in enumerate(self.found) if packets > 1] or [0]
+        busy = [i for i, (_, packets) in enumerate(self.found) if packets > BUSY_PACKETS] or [0]
         at = self.found[max(0, busy[0] - 2):busy[-1] + 3]
         return [[ms - at[0][0], packets] for ms, packets in at]
 

@@ -54,21 +54,21 @@ FROM_0 = "set yrange [0:*]; "
 def rate(result):
     of = result["table"]
     for link in values(of, "rate"):
-        at = {"rate": link, "elements": BIG, "mtu": 1500, "dtype": "float32"}
+        at = {"rate": link, "elements": BIG, "dtype": "float32"}
         ranks = values(of, "ranks", rate=link)
         series = drawn(of, "rate", values(of, "way", rate=link), ranks, "ranks", **at)
         series["limit of the link"] = [BIG / line_us(BIG, rate_bps(link))] * len(ranks)
-        curves("rate-" + link, ranks, series, FROM_0 + "set xlabel 'workers'; set ylabel 'million elements per second'; set xrange [1:9]")
+        curves("rate-" + link, ranks, series, FROM_0 + "set xlabel 'workers'; set ylabel 'million elements per second'; set xrange [0:9]")
 
 
 def lanes(result):
     of = result["table"]
     ranks = values(of, "ranks")
     made = {}
-    for name, mtu in ("64 lanes", 308), ("256 lanes", 1076), ("360 lanes", 1500):
-        for way, ys in drawn(of, "rate", ("tally", "against"), ranks, "ranks", mtu=mtu).items():
-            made["%s, %s" % (way, name)] = ys
-    curves("lanes", ranks, made, FROM_0 + "set xlabel 'workers'; set ylabel 'million elements per second'; set xrange [1:9]")
+    for count in values(of, "lanes"):
+        for way, ys in drawn(of, "rate", ("tally", "against"), ranks, "ranks", lanes=count).items():
+            made["%s, %d lanes" % (way, count)] = ys
+    curves("lanes", ranks, made, FROM_0 + "set xlabel 'workers'; set ylabel 'million elements per second'; set xrange [0:9]")
 
 
 def sizes(result):
@@ -102,7 +102,7 @@ def tiny(result):
             for way, ys in drawn(of, figure, values(of, "way"), ranks, "ranks", dtype=dtype).items():
                 if not way.startswith("gloo"):  # in the table: the others would be a line on the axis
                     series["%s, %s" % (way, dtype)] = ys
-        curves("tiny-" + figure[:3], ranks, series, FROM_0 + "set xlabel 'workers'; set ylabel 'us of 8 elements, %s'; set xrange [1:9]" % words)
+        curves("tiny-" + figure[:3], ranks, series, FROM_0 + "set xlabel 'workers'; set ylabel 'us of 8 elements, %s'; set xrange [0:9]" % words)
 
 
 def loss(result):

@@ -96,7 +96,7 @@ def median(numbers):
     return statistics.median(numbers) if numbers else None
 
 
-KEY = ("host", "ranks", "rate", "loss", "mtu", "way", "dtype", "elements", "options")
+KEY = ("host", "ranks", "rate", "loss", "lanes", "way", "dtype", "elements", "options")
 
 
 def key_of(run):

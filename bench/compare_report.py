@@ -15,7 +15,7 @@ def place(cell):
     if cell["host"]:
         return "n=%d one host" % cell["ranks"]
     words = "n=%d %s" % (cell["ranks"], cell["rate"])
-    return words + (" loss %g %%" % (100 * cell["loss"]) if cell["loss"] else "") + (" MTU %d" % cell["mtu"] if cell["mtu"] != 1500 else "")
+    return words + (" loss %g %%" % (100 * cell["loss"]) if cell["loss"] else "") + (" %d lanes" % cell["lanes"] if cell["lanes"] else "")
 
 
 def options(cell):
@@ -71,8 +71,8 @@ def rows_of(table):
     for key, of in table.items():
         at = dict(zip(KEY, key))
         limit = "-"
-        if at["rate"] and at["mtu"] == 1500 and "us" in of:
-            limit = "%.1f %%" % (100 * line_us(at["elements"], rate_bps(at["rate"])) / of["us"][0])
+        if at["rate"] and "us" in of:
+            limit = "%.1f %%" % (100 * line_us(at["elements"], rate_bps(at["rate"]), at["lanes"] or 360) / of["us"][0])
         found.setdefault(place(at), []).append([
             at["way"] + (" " + at["options"] if at["options"] else ""), at["dtype"], str(at["elements"]),
             "%d%s" % (of["runs"], "+%d void" % of["void"] if of["void"] else ""), middle(of, "us", with_range=True),

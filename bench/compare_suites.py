@@ -7,14 +7,13 @@ from compare_read import Must, find, line_us, ratio, rate_bps
 BIG = 25000000  # 100 MB, as SwitchML has it
 SIZES = {"64 KB": 16384, "256 KB": 65536, "1 MB": 262144}
 LOSSES = (0, 0.001, 0.01)
-LANES_MTU = {64: 28 + 24 + 4 * 64, 256: 28 + 24 + 4 * 256, 360: 1500}  # IP, UDP and tally's header
 
 
-def cell(way, ranks, elements, rate="1gbit", dtype="float32", iters=None, warmup=None, loss=0, mtu=1500, offload=True, host=False,
+def cell(way, ranks, elements, rate="1gbit", dtype="float32", iters=None, warmup=None, loss=0, lanes=None, offload=True, host=False,
          congestion=None, options=(), timeout_s=300, has_timeline=False,
          trace=None, gpu_speed=None):
     return {"way": way, "ranks": ranks, "elements": list(elements), "rate": None if host else rate, "dtype": dtype, "iters": iters,
-            "warmup": warmup, "loss": loss, "mtu": mtu, "offload": offload, "host": host,
+            "warmup": warmup, "loss": loss, "lanes": lanes, "offload": offload, "host": host,
             "congestion": congestion or (way.split("@")[1] if "@" in way else None), "options": list(options),
             "timeout_s": timeout_s, "has_timeline": has_timeline, "trace": trace, "gpu_speed": gpu_speed}
 
@@ -197,7 +196,7 @@ def none_musts(table):
 
 
 def lanes_suite():
-    groups = [Group(n, "1gbit", with_against([cell("tally", n, [BIG], iters=2, warmup=1, mtu=mtu) for mtu in LANES_MTU.values()]))
+    groups = [Group(n, "1gbit", with_against([cell("tally", n, [BIG], iters=2, warmup=1, lanes=lanes) for lanes in (64, 256, 360)]))
               for n in (2, 4, 8)]
     return Suite("lanes", "SwitchML's Figure 3: packets of 64, 256 and 360 lanes", groups, none_musts)
 

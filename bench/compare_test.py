@@ -27,7 +27,7 @@ def line(rank, **more):
 
 def run(way, us, void=None, **more):
     """A run as bench/compare keeps it."""
-    made = {"host": False, "ranks": 8, "rate": "1gbit", "loss": 0, "mtu": 1500, "way": way, "dtype": "float32", "elements": suites.BIG,
+    made = {"host": False, "ranks": 8, "rate": "1gbit", "loss": 0, "lanes": None, "way": way, "dtype": "float32", "elements": suites.BIG,
             "options": "", "void": void, "at": "2026-01-01 00:00:00", "tree": "abc",
             "figures": {"us": us, "median_us": us, "p99_us": us, "rate": suites.BIG / us, "worker_s": us / 1e6, "server_s": 0.1, "machine_s": us / 5e5}}
     return {**made, **more}

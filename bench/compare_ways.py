@@ -93,8 +93,9 @@ class Tally(Way):
     def measure(self, job, daemons, programs):
         tools, lab, ranks = os.path.join(job.builds[self.build], "tools"), job.lab, range(job.ranks)
         places, pids = self.places(job), []
+        lanes = ["--lanes", str(job.cell["lanes"])] if job.cell["lanes"] else []
         for k, (where, listen) in enumerate(places):
-            daemons.start("tallyd%d" % k, lab.at(where, [tools + "/tallyd", "--listen", listen]))
+            daemons.start("tallyd%d" % k, lab.at(where, [tools + "/tallyd", "--listen", listen, *lanes]))
         for k in range(len(places)):
             pids.append(daemons.ready("tallyd%d" % k))
         environment = {"TALLY_SIZE": str(job.ranks), "TALLY_JOB": "compare",
