@@ -57,6 +57,8 @@ static void boot_fill(struct bootstrap *boot, const struct tally_comm *parent, c
 		boot->init_timeout_s = mine->init_timeout_s;
 	if (mine->deadline_ms)
 		boot->deadline_ms = mine->deadline_ms;
+	if (mine->window_packets)
+		boot->window_packets = mine->window_packets;
 }
 
 /* Waits of a part end as its parent's do, if nothing else is said. */

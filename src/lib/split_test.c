@@ -135,12 +135,15 @@ static void split__of_which_nothing_is_said_has_what_its_parent_has(void **state
 	options.local_size = 1;
 	options.init_timeout_s = 86400;
 	options.deadline_ms = 80000;
+	options.window_packets = 5;
 	options.interrupted = not_yet;
 	options.interrupted_ctx = &mine;
 	part = part_of(seat.comm, &options);
 	assert_int_equal(part->boot.local_size, 1);
 	assert_int_equal(part->boot.init_timeout_s, 86400);
 	assert_int_equal(part->boot.deadline_ms, 80000);
+	assert_int_equal(part->boot.window_packets, 5);
+	assert_int_equal(part->window_packets, 5);
 	assert_ptr_equal(part->interrupted, not_yet);
 	assert_ptr_equal(part->interrupted_ctx, &mine);
 	tally_comm_destroy(part);
