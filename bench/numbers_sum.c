@@ -21,8 +21,8 @@ static const struct {
 	enum lanes_form form;
 	const struct ieee_form *ieee;
 } ways[WAYS] = {
-	[WAY_WHOLE] = { TALLY_FLOAT32, 0, LANES_FREE, &ieee_form_32 },
-	[WAY_APART] = { TALLY_FLOAT32, 0, LANES_FREE, &ieee_form_32 },
+	[WAY_WHOLE] = { TALLY_FLOAT32, TALLY_OP_STRICT, LANES_STRICT, &ieee_form_32 },
+	[WAY_APART] = { TALLY_FLOAT32, TALLY_OP_STRICT, LANES_STRICT, &ieee_form_32 },
 	[WAY_EXACT] = { TALLY_FLOAT32, TALLY_OP_EXACT, LANES_EXACT, &ieee_form_32 },
 	[WAY_HALF] = { TALLY_FLOAT32, TALLY_OP_HALF, LANES_HALF, &ieee_form_32 },
 	[WAY_FLOAT16] = { TALLY_FLOAT16, 0, LANES_FREE, &ieee_form_16 },

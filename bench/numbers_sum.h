@@ -11,7 +11,7 @@
 #include "tally.h"
 
 enum way {
-	WAY_WHOLE, /* float32, all tensors as one operation: a bucket */
+	WAY_WHOLE, /* float32 without guesses, all tensors as one operation: a bucket */
 	WAY_APART, /* float32, an operation for each tensor */
 	WAY_EXACT, /* TALLY_OP_EXACT */
 	WAY_HALF,  /* TALLY_OP_HALF; more than 16 ranks have none, and NaN as figures */

@@ -383,7 +383,8 @@ struct tally_op_options {
  * together. The bits of a sum depend on N and on the elements, of all ranks, in its packet. A packet has at most
  * 360 lanes by default (tally_stats.lanes; the aggregators and the MTU decide), and is
  * cut from the vector's beginning. A lane has an element of 8 or 32 bits, or two of 16; an element of 64 bits
- * takes 2 to 5 lanes. The bits do not depend on order, time, losses, window, slots or shards. With one rank
+ * takes 2 to 5 lanes. The bits do not depend on order, time, losses, window, slots or shards; but those of float32 depend on guesses: on what
+ * the communicator has summed before, and when it was called. TALLY_OP_STRICT excludes that. With one rank
  * (N = 1) the result is the element itself, bit for bit, but for truth values.
  *
  * TALLY_ERR_ARGUMENT names the argument; TALLY_ERR_UNSUPPORTED names the type or op. TALLY_ERR_MISMATCH:
@@ -399,7 +400,8 @@ TALLY_API int tally_iallreduce(const void *send, void *recv, size_t count, int d
 			       struct tally_work **work);
 
 /* Several buffers as one operation: one number, one name, one result, and full packets even if the buffers are
- * small. The sums are those of one vector in which the buffers follow one another, bit for bit. n, the counts
+ * small. The sums are those of one vector in which the buffers follow one another, bit for bit (of float32 with
+ * TALLY_OP_STRICT). n, the counts
  * and their order must agree on all ranks (else TALLY_ERR_MISMATCH); the addresses need not. send == recv per
  * buffer is in place. count 0 is allowed, and so is n == 0. `buffers` is read in this call only. */
 struct tally_buffer {
@@ -426,7 +428,7 @@ TALLY_API int tally_group_end(void);
  *
  * As tally_allreduce and tally_iallreduce: blocking and not, in groups (each call is its own operation there), with
  * names, deadlines and streams, and with the same errors. All ranks give the same count, dtype, op and root (else
- * TALLY_ERR_MISMATCH). count is the elements of one rank's part. Sums are those of tally_allreduce, bit for bit. The
+ * TALLY_ERR_MISMATCH). count is the elements of one rank's part. Sums are those of tally_allreduce, with its bounds. The
  * others bring every type's bytes as they are. What a rank does not need may be NULL: send of a broadcast or scatter
  * but at the root, recv of a reduce or gather but at the root. In latency mode they are TALLY_ERR_UNSUPPORTED. */
 

@@ -172,10 +172,11 @@ static int tally_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 
 static int comms_open(struct tally_exchange *tally, const struct exchange_tally_options *options)
 {
-	struct tally_options slots = TALLY_OPTIONS_INIT;
+	struct tally_options slots = TALLY_OPTIONS_INIT, strict = TALLY_OPTIONS_INIT;
 	struct tally_stats stats = TALLY_STATS_INIT;
 
-	if (tally_comm_init_env(&tally->dense, NULL) != TALLY_OK)
+	strict.flags = TALLY_STRICT; /* a training that is resumed ends with the same bits */
+	if (tally_comm_init_env(&tally->dense, &strict) != TALLY_OK)
 		return fail(tally, NULL);
 	tally->exchange.rank = tally_comm_rank(tally->dense);
 	tally->exchange.ranks = tally_comm_size(tally->dense);

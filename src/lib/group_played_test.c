@@ -280,6 +280,7 @@ static void forms__of_a_communicator_are_those_of_its_float_sums(void **state)
 		{ TALLY_STRICT, 0, TALLY_FLOAT64, TALLY_SUM, LANES_FREE },
 		{ TALLY_STRICT, TALLY_OP_EXACT, TALLY_FLOAT64, TALLY_SUM, LANES_EXACT },
 		{ TALLY_HALF, TALLY_OP_STRICT, TALLY_FLOAT32, TALLY_SUM, LANES_STRICT },
+		{ TALLY_EXACT, TALLY_OP_STRICT, TALLY_BFLOAT16, TALLY_SUM, LANES_EXACT },
 		{ 0, TALLY_OP_STRICT, TALLY_INT32, TALLY_SUM, LANES_FREE },
 	};
 	static _Alignas(8) int32_t wide[sizeof(cases) / sizeof(*cases)][2];

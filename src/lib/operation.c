@@ -69,6 +69,8 @@ static uint32_t descriptor_type(const struct tally_comm *comm, const struct requ
 	enum lanes_form form = LANES_FREE;
 	uint32_t exponent = 0;
 
+	if (flags & TALLY_OP_STRICT && !is_guessed(request))
+		flags = 0; /* it asks for nothing here */
 	if (!flags && takes_form(request, comm->flags))
 		flags = comm->flags;
 	if (scale > 0 && request_is_sum(request->kind)) {

@@ -119,12 +119,21 @@ static struct tally_stats stats_of(struct tally_comm *comm)
 
 /* ---- the three ways ---- */
 
+/* Bits are compared, also with what was summed before. */
+static const struct tally_op_options *strict(void)
+{
+	static struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+
+	options.flags = TALLY_OP_STRICT;
+	return &options;
+}
+
 static void as_multi(struct tally_comm *comm, struct vectors *v, int dtype)
 {
 	struct tally_work *work;
 
-	CHECK(tally_iallreduce_multi(v->buffers, TENSORS, dtype, TALLY_SUM, comm, NULL, &work) ==
-	      TALLY_OK);
+	CHECK(tally_iallreduce_multi(v->buffers, TENSORS, dtype, TALLY_SUM, comm, strict(),
+				     &work) == TALLY_OK);
 	CHECK(tally_wait(&work, -1) == TALLY_OK);
 }
 
@@ -137,7 +146,7 @@ static void as_group(struct tally_comm *comm, struct vectors *v, int dtype)
 	for (size_t i = 0; i < TENSORS; i++) {
 		CHECK(tally_group_start() == TALLY_OK);
 		CHECK(tally_iallreduce(v->buffers[i].send, v->buffers[i].recv, count_of(i), dtype,
-				       TALLY_SUM, comm, NULL, &works[i]) == TALLY_OK);
+				       TALLY_SUM, comm, strict(), &works[i]) == TALLY_OK);
 		CHECK(tally_test(&works[i], &done) == TALLY_OK);
 		CHECK(!done && works[i]);
 		CHECK(tally_group_end() == TALLY_OK);
@@ -158,7 +167,7 @@ static void in_place(struct tally_comm *comm, struct vectors *v, int dtype)
 		if (i % 3)
 			buffers[i].send = buffers[i].recv;
 	}
-	CHECK(tally_iallreduce_multi(buffers, TENSORS, dtype, TALLY_SUM, comm, NULL, &work) ==
+	CHECK(tally_iallreduce_multi(buffers, TENSORS, dtype, TALLY_SUM, comm, strict(), &work) ==
 	      TALLY_OK);
 	CHECK(tally_waitall(1, &work, -1) == TALLY_OK);
 }
@@ -174,10 +183,12 @@ static void bits_body(struct ranks *ranks, uint32_t rank)
 	for (int dtype = TALLY_INT32; dtype <= TALLY_FLOAT32;
 	     dtype += TALLY_FLOAT32 - TALLY_INT32) {
 		struct tally_stats before, after;
+		struct tally_work *work;
 
 		vectors_fill(&v, rank, dtype);
-		CHECK(tally_allreduce(v.from, v.whole, v.count, dtype, TALLY_SUM, comm) ==
-		      TALLY_OK);
+		CHECK(tally_iallreduce(v.from, v.whole, v.count, dtype, TALLY_SUM, comm, strict(),
+				       &work) == TALLY_OK);
+		CHECK(tally_wait(&work, -1) == TALLY_OK);
 		whole_check(&v, dtype);
 		for (size_t way = 0; way < 3; way++) {
 			vectors_fill(&v, rank, dtype);

@@ -148,7 +148,7 @@ static void another_lane_op(struct wire *packet, int32_t *lane, uint32_t nth)
 	liar_send(packet, lane);
 }
 
-static void no_such_round(struct wire *packet, int32_t *lane, uint32_t nth)
+static void guess_unasked(struct wire *packet, int32_t *lane, uint32_t nth)
 {
 	if (is_data(packet) && nth > 2)
 		packet->flags |= WIRE_ROUND_MASK;
@@ -541,8 +541,7 @@ const struct lie lies[] = {
 	{ .name = "other_values", .end = LIE_VOTE, .vote = 1000, .packet = other_values },
 	{ .name = "another_round", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = another_round },
 	{ .name = "another_lane_op", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = another_lane_op },
-	{ .name = "no_such_round", .end = LIE_STALL, .is_named = true,
-	  .word = "(flags that there are not)", .counter = " flags", .packet = no_such_round },
+	{ .name = "guess_unasked", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = guess_unasked },
 	{ .name = "sticky_without_cause", .end = LIE_HARMLESS, .packet = sticky_without_cause },
 	{ .name = "exponent_zero", .end = LIE_HARMLESS, .packet = exponent_zero },
 	{ .name = "exponent_largest", .end = LIE_VOTE, .votes_zero = true, .packet = exponent_largest },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - see worker.h. Rules R-WK-1 to R-WK-16 of docs/protocol.md. */
+/* worker.c - see worker.h. Rules R-WK-1 to R-WK-18 of docs/protocol.md. */
 #include "core/dense/worker.h"
 
 enum { TRIM_STRIDE = 32 };
