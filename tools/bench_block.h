@@ -56,14 +56,14 @@ static inline int block_shift(const struct data_op *op)
 }
 
 /* As gradients do: a rank's block has its own size, which changes little from one operation to the next, or (one time
- * in 512) to whatever. */
+ * in 2,048) to whatever. */
 static inline int block_binade(const struct data_op *op, uint64_t place, uint64_t hash)
 {
 	uint32_t binades = op->dtype == TALLY_FLOAT16 ? 4 : 20;
 
-	if (!(hash >> 55))
+	if (!(hash >> 53))
 		return (int)(hash >> 32 & 0xffffff) % (int)binades;
-	return (int)((place + (hash >> 54 & 1)) % binades);
+	return (int)(place % (binades - 1) + (hash >> 52 & 1));
 }
 
 static inline struct block block_of(const struct data_op *op, uint32_t rank, size_t number)
