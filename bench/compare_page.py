@@ -181,8 +181,11 @@ PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, tiny, loss
 
 
 def must_words(must):
-    bound = ">= %.3f" % must["least"] if must["least"] is not None else "<= %.3f" % must["most"]
+    least, most = must["least"], must["most"]
+    bound = ">= %.3f" % least if least is not None else "<= %.3f" % most if most is not None else ""
     holds = {None: "not measured", True: "holds", False: "does not hold"}[must["holds"]]
+    if not bound and must["value"] is not None:
+        holds = "told"
     return [must["must"], "-" if must["value"] is None else "%.3f" % must["value"], bound, holds]
 
 

@@ -134,20 +134,25 @@ def ratio(a, b):
 
 
 class Must:
-    """What must be shown: a number, and what it has to be at least or at most."""
+    """What must be shown: a number, and what it has to be at least or at most; without either, it is only told."""
 
     def __init__(self, words, value, least=None, most=None):
         self.words, self.value, self.least, self.most = words, value, least, most
 
     def holds(self):
-        """None: it was not measured."""
-        if self.value is None:
+        """None: it was not measured, or nothing is demanded."""
+        if self.value is None or not self.is_demanded():
             return None
         return self.value >= self.least if self.least is not None else self.value <= self.most
 
+    def is_demanded(self):
+        return self.least is not None or self.most is not None
+
     def line(self):
-        bound = ">= %.3f" % self.least if self.least is not None else "<= %.3f" % self.most
+        bound = ">= %.3f" % self.least if self.least is not None else "<= %.3f" % self.most if self.most is not None else ""
         verdict = {None: "not measured", True: "holds", False: "DOES NOT HOLD"}[self.holds()]
+        if self.value is not None and not self.is_demanded():
+            verdict = "told"
         have = "-" if self.value is None else "%.3f" % self.value
         return "%-72s %8s  %-10s %s" % (self.words, have, bound, verdict)
 

@@ -160,7 +160,7 @@ def loss_musts(table):
             if bound:
                 musts.append(Must("%.1f %% lost, n = 4, 250 Mbit/s: time over none, %s" % (100 * loss, way), over, most=bound))
             elif over is not None:
-                musts.append(Must("    %.1f %% lost: beside it %s" % (100 * loss, way), over, least=0))
+                musts.append(Must("    %.1f %% lost: beside it %s" % (100 * loss, way), over))
     return musts
 
 
@@ -260,7 +260,7 @@ def replay_suite(trace=None):
         for speed in 1, 10:
             took = find(table, "us", way="tally", options=replay_words(speed))
             peer = best(table, "us", PEERS, options=replay_words(speed))
-            made.append(Must("    GPU %d times as fast, n = 8: a step beside the best peer's" % speed, ratio(peer, took), least=0))
+            made.append(Must("    GPU %d times as fast, n = 8: a step beside the best peer's" % speed, ratio(peer, took)))
         return made
 
     return Suite("replay", "SwitchML's Figure 4: steps of ResNet-50's training, or of --trace", [Group(8, "1gbit", cells)], musts)

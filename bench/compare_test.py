@@ -114,6 +114,11 @@ class Musts(unittest.TestCase):
             for must in suite.musts({}):
                 self.assertIsNone(must.holds(), must.words)
 
+    def test_what_is_not_demanded_is_only_told(self):
+        must = read.Must("a figure", 1.5)
+        self.assertIsNone(must.holds())
+        self.assertTrue(must.line().endswith("told"))
+
     def test_rate_is_compared_with_the_best_peer(self):
         took = read.line_us(suites.BIG, 1e9) / 0.99
         musts = self.values("rate", [run("tally", took), run("gloo-ring", 1.8 * took), run("mpi-ring", 1.9 * took), run("ps", took)])
