@@ -12,7 +12,7 @@
 enum {
 	PAST_REACH = 1024, /* operations: so far an operation looks back */
 	PAST_CHUNKS =
-		1024, /* of an operation: the first ones. The others' exponents travel ahead (R-WK-9) */
+		1024, /* of an operation: the first ones. Most others' exponents travel ahead (R-WK-9) */
 	PAST_MATCH = 16, /* operations before it that are compared to find its place */
 	PAST_BELOW = 3,  /* a guess may be so much above what it is of */
 	PAST_EXPONENT_MAX = 254,

@@ -180,7 +180,7 @@ void worker_init(struct worker *worker, const struct map *map, uint32_t slots, u
 /* Can an operation be submitted to the stream? False while ops_max are kept. */
 bool worker_has_room(const struct worker *worker, enum map_stream stream);
 
-/* Is the pair's next chunk submitted and its slot free? *slot is then its slot. Strict order: no other
+/* Is the pair's next chunk submitted and its slot free, and what it is guessed from (R-WK-18) known? *slot is then its slot. Strict order: no other
  * chunk of the pair may start before it (R-WK-7). */
 bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stream stream,
 		      uint32_t *slot);
