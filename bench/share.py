@@ -14,6 +14,7 @@ The shares are those of the seconds when both ran. Offloads are off: a packet is
 import argparse
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -86,25 +87,23 @@ def watch(devices, seconds):
         print(time.monotonic() - begin, got[0], *[counters(name, int(column)) for name, column in devices], flush=True)
 
 
-def job(name, ranks, port, scratch, options):
-    """ranks: namespaces. The processes; rank 0's report goes into a file."""
+def job(running, name, ranks, port, scratch, options):
+    """ranks: namespaces. Its processes are added to running."""
     aggregator = "10.55.0.1:%d" % port
     log = open(os.path.join(scratch, name + ".tallyd"), "w")
-    daemon = start("hub", os.path.join(BUILD, "tools", "tallyd"), "--listen", aggregator, stderr=log)
+    running.append(start("hub", os.path.join(BUILD, "tools", "tallyd"), "--listen", aggregator, stderr=log))
     for _ in range(200):
         if "ready" in open(log.name).read():
             break
         time.sleep(0.05)
     else:
         raise SystemExit("share.py: tallyd is not ready: " + open(log.name).read())
-    workers = []
     for rank, where in enumerate(ranks):
         environment = dict(os.environ, TALLY_RANK=str(rank), TALLY_SIZE=str(len(ranks)), TALLY_JOB=name,
                            TALLY_AGGREGATOR=aggregator)
-        workers.append(start(where, os.path.join(BUILD, "tools", "tally"), "bench", "allreduce", "--elements",
+        running.append(start(where, os.path.join(BUILD, "tools", "tally"), "bench", "allreduce", "--elements",
                              str(options.elements), "--dtype", "float32", "--warmup", "0", "--iters", "10000", "--no-check",
                              env=environment, stdout=subprocess.DEVNULL, stderr=log))
-    return [daemon] + workers
 
 
 def end(processes):
@@ -134,8 +133,9 @@ def measure(options, scratch):
     lab("up", str(hosts))
     lab("offload", "off")
     shape(options)
-    running = job("share-a", list(range(options.ranks)), 7171, scratch, options)
+    running = []
     try:
+        job(running, "share-a", list(range(options.ranks)), 7171, scratch, options)
         if options.other == "tally":
             where, devices = "hub", ["p1:8", "p%d:8" % options.ranks]  # sent to the second ranks
         elif options.way == "down":
@@ -144,9 +144,10 @@ def measure(options, scratch):
             where, devices = "hub", ["p0:0"]
         watcher = start(where, sys.executable, os.path.abspath(__file__), "watch", str(options.seconds + ALONE_S),
                         *devices, stdout=subprocess.PIPE, text=True)
+        running.append(watcher)
         time.sleep(ALONE_S)
         if options.other == "tally":
-            running += job("share-b", [0] + list(range(options.ranks, hosts)), 7181, scratch, options)
+            job(running, "share-b", [0] + list(range(options.ranks, hosts)), 7181, scratch, options)
         elif options.other != "none":
             sender, to = (hosts - 1, "10.55.0.10") if options.way == "down" else (0, "10.55.0.1")
             running.append(start(sender, sys.executable, os.path.abspath(__file__), "send", to, options.other,
@@ -187,6 +188,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("LAB", "tally-share-%d" % os.getpid())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started ends, and the hosts go
     with tempfile.TemporaryDirectory() as scratch:
         try:
             rows = measure(options, scratch)
