@@ -15,6 +15,7 @@ from compare_read import process_ticks
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB_SH = os.path.join(HERE, "..", "lab", "lab.sh")
 ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
+CONGESTION = "/proc/sys/net/ipv4/tcp_congestion_control"
 READY_S = 20
 BUSY_PACKETS = 50  # in 10 ms: more than members say to each other
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -144,6 +145,8 @@ class Lab:
         self.name = os.environ.get("LAB", "tally-compare-%d" % os.getpid())
         self.folder = tempfile.mkdtemp(prefix="tally-compare-")
         self.workers, self.now, self.allowed = 0, {}, None
+        with open(CONGESTION) as file:
+            self.default = file.read().strip()  # new namespaces have the host's
 
     def sh(self, *words):
         try:
@@ -177,7 +180,8 @@ class Lab:
             if self.now.get(what, default) != value:
                 self.sh(*words)
                 self.now[what] = value
-        if congestion and self.now.get("congestion") != congestion:
+        congestion = congestion or self.default
+        if self.now.get("congestion", self.default) != congestion:
             self.allow(congestion)
             for i in range(workers):
                 set_to = ["sysctl", "-qw", "net.ipv4.tcp_congestion_control=" + congestion]

@@ -180,19 +180,10 @@ def quick(result):
 PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, tiny, loss, timeline, fast, scale, pool, replay, host, quick)}
 
 
-def must_words(must):
-    least, most = must["least"], must["most"]
-    bound = ">= %.3f" % least if least is not None else "<= %.3f" % most if most is not None else ""
-    holds = {None: "not measured", True: "holds", False: "does not hold"}[must["holds"]]
-    if not bound and must["value"] is not None:
-        holds = "told"
-    return [must["must"], "-" if must["value"] is None else "%.3f" % must["value"], bound, holds]
-
-
 def main():
     results = results_read()
     title("What must be shown")
-    rows = [must_words(must) for name in PICTURES if name in results for must in results[name]["musts"]]
+    rows = [[must[of] for of in ("must", "shown", "bound", "verdict")] for name in PICTURES if name in results for must in results[name]["musts"]]
     if rows:
         table(["", "measured", "demanded", ""], rows)
     for name, pictures in PICTURES.items():

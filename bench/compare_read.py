@@ -4,6 +4,7 @@ is void, medians of runs, and whether what must be shown holds. No processes, fi
 import statistics
 
 VOID_SHARE = 0.03  # of the machine, foreign or stolen
+RUNS_LEAST = 5  # what must be shown is decided by medians of so many
 FRAME_BYTES = 24 + 8 + 20 + 14  # tally's header, UDP's, IP's, Ethernet's: what a shaped link counts of a packet besides its lanes
 
 # Of the ranks' lines the largest, and the sum; of the rest the first.
@@ -120,41 +121,81 @@ def spread(runs):
     return found
 
 
+class Figure(float):
+    """A number, and what it rests on: the least number of runs of what it was made of, and what is missing in it."""
+
+    def __new__(cls, value, runs, without=()):
+        made = super().__new__(cls, value)
+        made.runs, made.without = runs, tuple(without)
+        return made
+
+
+def rows_as(table, wanted):
+    """The rows of a summary that are as wanted."""
+    return [of for key, of in table.items() if all(dict(zip(KEY, key))[name] == value for name, value in wanted.items())]
+
+
 def find(table, figure, **wanted):
     """The median of a figure of the one row of a summary that is as wanted; None: there is none."""
-    for key, of in table.items():
-        have = dict(zip(KEY, key))
-        if all(have[name] == value for name, value in wanted.items()) and figure in of:
-            return of[figure][0]
+    for of in rows_as(table, wanted):
+        if figure in of:
+            return Figure(of[figure][0], of["runs"])
     return None
 
 
+def best(table, figure, ways, least=True, **wanted):
+    """Of the ways the one with the least, or the most. A way that was tried and never counted, or was not tried, is missing."""
+    found = {way: find(table, figure, way=way, **wanted) for way in ways}
+    good = [value for value in found.values() if value is not None]
+    if not good:
+        return None
+    return Figure((min if least else max)(good), min(value.runs for value in good), [way for way in ways if found[way] is None])
+
+
 def ratio(a, b):
-    return None if a is None or not b else a / b
+    """Of two figures, or of one and a plain number."""
+    if a is None or not b:
+        return None
+    figures = [one for one in (a, b) if isinstance(one, Figure)]
+    return Figure(a / b, min((one.runs for one in figures), default=0), [way for one in figures for way in one.without])
 
 
 class Must:
-    """What must be shown: a number, and what it has to be at least or at most; without either, it is only told."""
+    """What must be shown: a Figure, and what it has to be at least or at most; without either, it is only told."""
 
     def __init__(self, words, value, least=None, most=None):
         self.words, self.value, self.least, self.most = words, value, least, most
 
-    def holds(self):
+    def is_as_demanded(self):
         """None: it was not measured, or nothing is demanded."""
-        if self.value is None or not self.is_demanded():
+        if self.value is None or (self.least is None and self.most is None):
             return None
         return self.value >= self.least if self.least is not None else self.value <= self.most
 
-    def is_demanded(self):
-        return self.least is not None or self.most is not None
+    def lacks(self):
+        """Why a number that is there decides nothing; empty: it does."""
+        found = ["%d of %d runs" % (self.value.runs, RUNS_LEAST)] if self.value.runs < RUNS_LEAST else []
+        return ", ".join(found + ["without " + way for way in self.value.without])
+
+    def verdict(self):
+        if self.value is None:
+            return "not measured"
+        if self.is_as_demanded() is None:
+            return "told"
+        if self.lacks():
+            return "not decided (%s): %s" % (self.lacks(), "within" if self.is_as_demanded() else "OUTSIDE")
+        return "holds" if self.is_as_demanded() else "DOES NOT HOLD"
+
+    def bound(self):
+        return ">= %.3f" % self.least if self.least is not None else "<= %.3f" % self.most if self.most is not None else ""
+
+    def shown(self):
+        return "-" if self.value is None else "%.3f" % self.value
 
     def line(self):
-        bound = ">= %.3f" % self.least if self.least is not None else "<= %.3f" % self.most if self.most is not None else ""
-        verdict = {None: "not measured", True: "holds", False: "DOES NOT HOLD"}[self.holds()]
-        if self.value is not None and not self.is_demanded():
-            verdict = "told"
-        have = "-" if self.value is None else "%.3f" % self.value
-        return "%-72s %8s  %-10s %s" % (self.words, have, bound, verdict)
+        return "%-72s %8s  %-10s %s" % (self.words, self.shown(), self.bound(), self.verdict())
 
     def as_json(self):
-        return {"must": self.words, "value": self.value, "least": self.least, "most": self.most, "holds": self.holds()}
+        holds = None if self.value is None or self.lacks() else self.is_as_demanded()
+        return {"must": self.words, "value": self.value, "least": self.least, "most": self.most, "holds": holds,
+                "shown": self.shown(), "bound": self.bound(), "verdict": self.verdict()}
