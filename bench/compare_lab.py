@@ -20,9 +20,11 @@ READY_S = 20
 BUSY_PACKETS = 50  # in 10 ms: more than members say to each other
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 CORES = os.sysconf("SC_NPROCESSORS_ONLN")
-# A burst holds a super-packet, and in the lab of losses it is 1 ms of the link; the limit is above the sockets' buffers.
-SHAPES = {"100mbit": ("30kb", "2mb"), "250mbit": ("30kb", "2mb"), "1gbit": ("128kb", "2mb"), "2.5gbit": ("128kb", "4mb"),
+# A burst holds a super-packet, or else tc cuts it up, which costs the sender; without them it is 1 ms of 250 Mbit/s. The limit is
+# above the sockets' buffers.
+SHAPES = {"100mbit": ("80kb", "2mb"), "250mbit": ("80kb", "2mb"), "1gbit": ("128kb", "2mb"), "2.5gbit": ("128kb", "4mb"),
           "5gbit": ("256kb", "4mb")}
+BURST_OF_PACKETS = "30kb"
 
 
 class Failed(Exception):
@@ -172,8 +174,10 @@ class Lab:
             self.down()
             self.workers = workers
             self.sh("up", str(workers))
+        burst, limit = SHAPES.get(rate, ("128kb", "2mb"))
+        shape = [rate, burst if offload else BURST_OF_PACKETS, limit]
         for what, value, words in (
-                ("rate", rate, ["shape", rate, *SHAPES.get(rate, ("128kb", "2mb"))]),
+                ("shape", shape, ["shape", *shape]),
                 ("offload", offload, ["offload", "on" if offload else "off"]),
                 ("loss", loss, ["loss", "%.5f" % loss if loss else "off"])):
             default = {"offload": True, "loss": 0}.get(what)

@@ -93,6 +93,22 @@ def processor(result):
     bars("processor", ["%d workers" % n for n in ranks], series, "processor seconds per GB of tensor")
 
 
+def beside(result):
+    of = result["table"]
+    names = {"": "alone", "beside multiply": "beside multiplications"}
+    series = {way: [find(of, "us", way=way, options=options) for options in names] for way in values(of, "way")}
+    bars("beside", list(names.values()), {way: [y and y / 1e3 for y in ys] for way, ys in series.items()}, "ms of 10 M elements")
+    speeds = {way: [find(of, "multiplied", way=way)] for way in values(of, "way")}
+    bars("beside-speed", ["beside allreduces"], speeds, "multiplications per second")
+
+
+def idle(result):
+    of = result["table"]
+    ranks = values(of, "ranks")
+    cores = drawn(of, "cores", values(of, "way"), ranks, "ranks", 100)
+    bars("idle", ["%d workers" % n for n in ranks], cores, "% of a core, all ranks and tallyd")
+
+
 def tiny(result):
     of = result["table"]
     ranks = values(of, "ranks")
@@ -177,7 +193,7 @@ def quick(result):
         bars("quick-%d" % size, ["4 workers"], series, "us of %d elements" % size)
 
 
-PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, tiny, loss, timeline, fast, scale, pool, replay, host, quick)}
+PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, beside, idle, tiny, loss, timeline, fast, scale, pool, replay, host, quick)}
 
 
 def main():

@@ -37,8 +37,9 @@ def rows_of(lines, ranks):
     return [merge(of) for of in sizes.values()]
 
 
-def figures(row):
-    """What one operation takes."""
+def figures(row, multiplied=None):
+    """What one operation takes. multiplied: of what multiplied matrices beside it, in a second of its processor: how many it
+    then made in a second, while operations were timed."""
     operations = row["operations"]
     made = {"us": row["timed_s"] / operations * 1e6, "median_us": row["tat_us_median"], "p99_us": row["tat_us_p99"],
             "worker_s": row["cpu_s"] / operations}
@@ -46,6 +47,10 @@ def figures(row):
     if "machine_busy_s" in row:
         made["server_s"] = row["watched_cpu_s"] / operations
         made["machine_s"] = row["machine_busy_s"] / operations
+        made["cores"] = (row["cpu_s"] + row["watched_cpu_s"]) / row["timed_s"]
+    if multiplied:
+        made["multiplied"] = multiplied * row["watched_cpu_s"] / row["timed_s"]
+        del made["server_s"], made["cores"]  # it is what was watched
     return made
 
 

@@ -20,7 +20,8 @@ def place(cell):
 
 def options(cell):
     """What a run is called with besides its work."""
-    return " ".join(cell["options"] + (["--gpu-speed %g" % cell["gpu_speed"]] if cell["trace"] else []))
+    return " ".join(cell["options"] + (["--gpu-speed %g" % cell["gpu_speed"]] if cell["trace"] else []) +
+                    (["beside multiply"] if cell["beside"] else []))
 
 
 def command(argv):

@@ -5,17 +5,18 @@ import resnet50_trace
 from compare_read import Must, best, find, line_us, ratio, rate_bps
 
 BIG = 25000000  # 100 MB, as SwitchML has it
+LOSS_ELEMENTS = 10000000  # where links are slow
 SIZES = {"64 KB": 16384, "256 KB": 65536, "1 MB": 262144}
 LOSSES = (0, 0.001, 0.01)
 
 
 def cell(way, ranks, elements, rate="1gbit", dtype="float32", iters=None, warmup=None, loss=0, lanes=None, offload=True, host=False,
          congestion=None, options=(), timeout_s=300, has_timeline=False,
-         trace=None, gpu_speed=None):
+         trace=None, gpu_speed=None, beside=False):
     return {"way": way, "ranks": ranks, "elements": list(elements), "rate": None if host else rate, "dtype": dtype, "iters": iters,
             "warmup": warmup, "loss": loss, "lanes": lanes, "offload": offload, "host": host,
             "congestion": congestion or (way.split("@")[1] if "@" in way else None), "options": list(options),
-            "timeout_s": timeout_s, "has_timeline": has_timeline, "trace": trace, "gpu_speed": gpu_speed}
+            "timeout_s": timeout_s, "has_timeline": has_timeline, "trace": trace, "gpu_speed": gpu_speed, "beside": beside}
 
 
 class Group:
@@ -111,6 +112,31 @@ def processor_suite():
     return Suite("processor", "processor seconds of 25 M float32: workers, tallyd, the whole machine", groups, processor_musts)
 
 
+def beside_musts(table):
+    at = {"ranks": 4, "rate": "250mbit", "elements": LOSS_ELEMENTS, "dtype": "float32"}
+    beside = {"options": "beside multiply", **at}
+    speed, gloo = (find(table, "multiplied", way=way, **beside) for way in ("tally", "gloo-ring"))
+    times = [find(table, "us", way="tally", **beside), find(table, "us", way="tally", options="", **at)]
+    return [Must("10 M float32, n = 4, 250 Mbit/s: multiplications beside it over those beside Gloo's", ratio(speed, gloo), least=0.9),
+            Must("10 M float32, n = 4, 250 Mbit/s: time beside multiplications over time alone", ratio(*times), most=1.1)]
+
+
+def beside_suite():
+    cells = [cell(way, 4, [LOSS_ELEMENTS], "250mbit", iters=3, warmup=1, beside=beside)
+             for beside in (False, True) for way in ("tally", "gloo-ring")]
+    return Suite("beside", "beside multiplications of matrices on every core", [Group(4, "250mbit", with_against(cells))], beside_musts)
+
+
+def idle_musts(table):
+    return [Must("all ranks but one wait for it, n = %d: cores, tallyd included" % ranks, find(table, "cores", way="tally", ranks=ranks),
+                 most=0.01) for ranks in (2, 4, 8)]
+
+
+def idle_suite():
+    groups = [Group(n, "1gbit", with_against([cell("tally", n, [1024], iters=3, warmup=1, trace="late", gpu_speed=1)])) for n in (2, 4, 8)]
+    return Suite("idle", "waiting for a rank that computes for 3 s", groups, idle_musts)
+
+
 # ---- 4: 8 elements ----
 
 
@@ -140,8 +166,6 @@ def tiny_suite():
 
 
 # ---- 5: loss ----
-
-LOSS_ELEMENTS = 10000000
 
 
 def loss_musts(table):
@@ -294,6 +318,6 @@ def quick_musts(table):
 
 
 def suites_make(trace=None):
-    made = [quick_suite(), rate_suite(), sizes_suite(), processor_suite(), tiny_suite(), loss_suite(), fast_suite(), lanes_suite(),
+    made = [quick_suite(), rate_suite(), sizes_suite(), processor_suite(), beside_suite(), idle_suite(), tiny_suite(), loss_suite(), fast_suite(), lanes_suite(),
             scale_suite(), pool_suite(), timeline_suite(), replay_suite(trace), host_suite()]
     return {suite.name: suite for suite in made}

@@ -61,7 +61,9 @@ class Rows(unittest.TestCase):
     def test_figures_are_of_one_operation(self):
         row, = read.rows_of([line(0), line(1)], 2)
         self.assertEqual(read.figures(row), {"us": 150000.0, "median_us": 20.0, "p99_us": 40.0, "worker_s": 0.05, "server_s": 0.0125,
-                                             "machine_s": 0.075, "rate": 8 / 150000.0})
+                                             "machine_s": 0.075, "rate": 8 / 150000.0, "cores": 0.625 / 1.5})
+        beside = read.figures(row, multiplied=1200.0)
+        self.assertEqual((beside["multiplied"], "server_s" in beside), (1200.0 * 0.125 / 1.5, False))
         for name in "machine_busy_s", "watched_cpu_s", "machine_stolen_s":
             del row[name]  # a build of before --watch
         self.assertNotIn("machine_s", read.figures(row))

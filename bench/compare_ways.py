@@ -11,6 +11,7 @@ import tempfile
 import resnet50_trace
 from compare_lab import HUB, Failed, Programs, Sent, Watch, address
 
+LATE_S = 3  # the last rank of the trace "late"
 POLLS = 50  # as the tree's data plane has them (src/dataplane/link_udp.c)
 MPI = ["--allow-run-as-root", "--bind-to", "none", "--oversubscribe", "--mca",
        "mpi_yield_when_idle", "1", "--mca", "pml", "ob1"]
@@ -23,11 +24,16 @@ class Job:
     def __init__(self, lab, builds, cell, timeout_s):
         self.lab, self.builds, self.cell, self.timeout_s = lab, builds, cell, timeout_s
         self.ranks, self.build, self.sent = cell["ranks"], builds["tree"], None  # Sent's, if it is asked for
+        self.beside = []  # the pid of bench/multiply, if it runs
 
-    def work(self, pids=()):
-        cell = self.cell
+    def watch(self, programs, pids=()):
+        return Watch(programs, [*pids, *self.beside])
+
+    def work(self, pids=(), rank=0):
+        """What multiplies beside it is watched instead of daemons: how much it works while operations are timed."""
+        cell, pids = self.cell, self.beside or pids
         if cell["trace"]:
-            words = ["--trace", self.trace(), "--gpu-speed", "%g" % cell["gpu_speed"], "--iters", str(cell["iters"])]
+            words = ["--trace", self.trace(rank), "--gpu-speed", "%g" % cell["gpu_speed"], "--iters", str(cell["iters"])]
             return words + (["--watch", ",".join(map(str, pids))] if pids else [])
         words = ["--elements", ",".join(map(str, cell["elements"])), "--dtype", cell["dtype"]]
         for name in "iters", "warmup":
@@ -35,20 +41,24 @@ class Job:
                 words += ["--" + name, str(cell[name])]
         return words + (["--watch", ",".join(map(str, pids))] if pids else [])
 
-    def trace(self):
-        """The file; the made one of ResNet-50 lies in the lab's folder."""
-        if self.cell["trace"] != "resnet50":
-            return self.cell["trace"]
-        path = os.path.join(self.lab.folder, "resnet50.csv")
+    def trace(self, rank):
+        """The file; a made one lies in the lab's folder: of ResNet-50, or "late", of which the last rank computes for long."""
+        made = self.cell["trace"]
+        if made not in ("resnet50", "late"):
+            return made
+        path = os.path.join(self.lab.folder, "%s%d.csv" % (made, rank))
         with open(path, "w") as file:
-            resnet50_trace.write(file)
+            if made == "resnet50":
+                resnet50_trace.write(file)
+            else:
+                file.write("0,1024,0,%.0f\n" % (LATE_S * 1e9 if rank == self.ranks - 1 else 0))
         return path
 
-    def bench(self, pids=()):
+    def bench(self, pids=(), rank=0):
         """What tally is called with."""
         if not self.cell["trace"]:
             return ["bench", "allreduce", "--json", *self.work(pids), *self.cell["options"]]
-        _, trace, *words = ["--steps" if word == "--iters" else word for word in self.work(pids)]
+        _, trace, *words = ["--steps" if word == "--iters" else word for word in self.work(pids, rank)]
         return ["bench", "replay", trace, "--json", *words, *self.cell["options"]]
 
     def lines(self, programs, names):
@@ -72,10 +82,16 @@ class Way:
     def run(self, job):
         daemons, programs = Programs(job.lab.folder), Programs(job.lab.folder)
         try:
-            return self.measure(job, daemons, programs)
+            if job.cell["beside"]:
+                daemons.start("multiply", [os.path.join(job.build, "bench", "multiply")])
+                job.beside = [daemons.ready("multiply")]
+            lines, whole = self.measure(job, daemons, programs)
         finally:
             programs.kill()
             daemons.kill()
+        for line in job.lines(daemons, ["multiply"] if job.beside else []):
+            whole["multiplied"] = line["multiplications"] / line["cpu_s"]
+        return lines, whole
 
 
 class Tally(Way):
@@ -101,9 +117,9 @@ class Tally(Way):
         environment = {"TALLY_SIZE": str(job.ranks), "TALLY_JOB": "compare",
                        "TALLY_AGGREGATOR": ",".join(listen for _, listen in places)}
         watched = pids if knows_watch(tools) else ()
-        command = [tools + "/tally", *job.bench(watched)]
-        watch, rank_pids = Watch(programs, pids), []
+        watch, rank_pids = job.watch(programs, pids), []
         for i in ranks:
+            command = [tools + "/tally", *job.bench(watched, i)]
             rank_pids.append(programs.start("rank%d" % i, lab.at(i, command), {**environment, "TALLY_RANK": str(i)}))
         if job.cell["has_timeline"]:
             sent = Sent(rank_pids[0])
@@ -136,7 +152,7 @@ class TallyHost(Way):
 
     def measure(self, job, daemons, programs):
         tally = os.path.join(job.builds[self.build], "tools", "tally")
-        watch = Watch(programs)
+        watch = job.watch(programs)
         programs.start("run", [tally, "run", "-n", str(job.ranks), "--no-prefix", "--", tally, *job.bench()], {"TALLY_AGGREGATOR": ""})
         return lines_of(job, programs, watch, ["run"])
 
@@ -151,7 +167,7 @@ class Gloo(Way):
     def measure(self, job, daemons, programs):
         gloo, is_host = os.path.join(job.build, "bench", "gloo"), job.cell["host"]
         meet = tempfile.mkdtemp(prefix="meet-", dir=job.lab.folder)
-        watch = Watch(programs)
+        watch = job.watch(programs)
         for i in range(job.ranks):
             command = [gloo, str(i), str(job.ranks), meet, "127.0.0.1" if is_host else address(i), self.algorithm, "--",
                        *job.work()]
@@ -187,7 +203,7 @@ class Mpi(Way):
             inner = [*mpirun, "-H", hosts, "--mca", "plm_rsh_agent", self.agent(job.lab), "--mca", "btl", "tcp,self", *network]
             command = job.lab.at("hub", ["unshare", "--uts", "bash", "-c", 'hostname "$1"; shift; exec "$@"', "bash",
                                          job.lab.name + "-hub", *inner, *program])
-        watch = Watch(programs)
+        watch = job.watch(programs)
         programs.start("mpirun", command)
         programs.finish(job.timeout_s)
         programs.orphans()
@@ -205,7 +221,7 @@ class Floor(Way):
         floor, hub = os.path.join(job.build, "bench", "floor"), HUB + ":7171"
         daemons.start("hub", job.lab.at("hub", [floor, "hub", hub, str(job.ranks), self.polls]))
         pid = daemons.ready("hub")
-        watch = Watch(programs, [pid])
+        watch = job.watch(programs, [pid])
         for i in range(job.ranks):
             programs.start("rank%d" % i, job.lab.at(i, [floor, "rank", hub, str(i), str(job.ranks), self.polls, "--",
                                                         *job.work([pid])]))
