@@ -139,6 +139,15 @@ def fast(result):
     bars("fast", ["%d workers, %s" % group for group in groups], series, "million elements per second")
 
 
+def modes(result):
+    of = result["table"]
+    ranks = values(of, "ranks")
+    series = drawn(of, "median_us", values(of, "way"), ranks, "ranks")
+    for name, ways, words in ("latency", ("tally", "against"), "us of 8 int32 in latency mode"), (
+            "sparse", ("sparse", "sparse-against"), "us of a batch of 1,000 pairs"):
+        bars("modes-" + name, ["%d workers" % n for n in ranks], {way: series[way] for way in ways if way in series}, words)
+
+
 def scale(result):
     of = result["table"]
     for n in values(of, "ranks"):
@@ -193,7 +202,7 @@ def quick(result):
         bars("quick-%d" % size, ["4 workers"], series, "us of %d elements" % size)
 
 
-PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, beside, idle, tiny, loss, timeline, fast, scale, pool, replay, host, quick)}
+PICTURES = {of.__name__: of for of in (rate, lanes, sizes, processor, beside, idle, tiny, loss, timeline, fast, modes, scale, pool, replay, host, quick)}
 
 
 def main():

@@ -72,7 +72,7 @@ def rows_of(table):
     for key, of in table.items():
         at = dict(zip(KEY, key))
         limit = "-"
-        if at["rate"] and "us" in of:
+        if at["rate"] and "us" in of and not at["way"].startswith("sparse"):  # it sends other bytes
             limit = "%.1f %%" % (100 * line_us(at["elements"], rate_bps(at["rate"]), at["lanes"] or 360) / of["us"][0])
         found.setdefault(place(at), []).append([
             at["way"] + (" " + at["options"] if at["options"] else ""), at["dtype"], str(at["elements"]),

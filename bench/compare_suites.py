@@ -50,6 +50,7 @@ def star(ranks, rate, ways, elements, dtypes=("float32",), **more):
 
 RINGS = ("gloo-ring", "mpi-ring")  # the best there is for large vectors
 PEERS = RINGS + ("gloo-hd", "gloo-bcube", "mpi")
+OTHERS = PEERS + ("gloo-ring@bbr", "gloo-ring@cubic", "ps", "ps-colocated")  # may fail: then their runs are void
 
 # ---- 1: one large vector ----
 
@@ -205,6 +206,28 @@ def fast_suite():
     return Suite("fast", "25 M float32 on links of 2.5 and 5 Gbit/s", groups, fast_musts)
 
 
+# ---- 8: what else there is, beside the tree before ----
+
+
+def modes_musts(table):
+    made = []
+    for words, figure, mine, other in (("latency mode, 8 int32", "median_us", "tally", "against"), ("tables of keys", "us", "sparse", "sparse-against")):
+        for ranks in 2, 4, 8:
+            took, before = (find(table, figure, way=way, ranks=ranks) for way in (mine, other))
+            made.append(Must("%s, n = %d: rate over the other build's" % (words, ranks), ratio(before, took), least=0.98))
+    return made
+
+
+def modes_suite():
+    """Of use with --against alone."""
+    groups = []
+    for n in 2, 4, 8:
+        cells = [cell(way, n, [8], dtype="int32", iters=10000, options=["--latency-slots", "64"]) for way in ("tally", "against")]
+        cells += [cell(way, n, [1000], dtype="int32", iters=4000) for way in ("sparse", "sparse-against")]
+        groups.append(Group(n, "1gbit", cells))
+    return Suite("modes", "latency mode and tables of keys; with --against", groups, modes_musts)
+
+
 # ---- figures that nothing is demanded of ----
 
 
@@ -318,6 +341,6 @@ def quick_musts(table):
 
 
 def suites_make(trace=None):
-    made = [quick_suite(), rate_suite(), sizes_suite(), processor_suite(), beside_suite(), idle_suite(), tiny_suite(), loss_suite(), fast_suite(), lanes_suite(),
-            scale_suite(), pool_suite(), timeline_suite(), replay_suite(trace), host_suite()]
+    made = [quick_suite(), rate_suite(), sizes_suite(), processor_suite(), beside_suite(), idle_suite(), tiny_suite(), loss_suite(), fast_suite(), modes_suite(),
+            lanes_suite(), scale_suite(), pool_suite(), timeline_suite(), replay_suite(trace), host_suite()]
     return {suite.name: suite for suite in made}

@@ -11,6 +11,7 @@ import tempfile
 import resnet50_trace
 from compare_lab import HUB, Failed, Programs, Sent, Watch, address
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 LATE_S = 3  # the last rank of the trace "late"
 POLLS = 50  # as the tree's data plane has them (src/dataplane/link_udp.c)
 MPI = ["--allow-run-as-root", "--bind-to", "none", "--oversubscribe", "--mca",
@@ -157,6 +158,25 @@ class TallyHost(Way):
         return lines_of(job, programs, watch, ["run"])
 
 
+class Sparse(Way):
+    """Tables of keys: bench/sparse.sh with hosts of its own; an operation is a batch of 1,000 pairs that a worker pushes and pulls."""
+
+    def measure(self, job, daemons, programs):
+        cell, watch = job.cell, job.watch(programs)
+        batches = cell["iters"] // job.ranks
+        settings = {"TALLY_BUILD": job.builds[self.build], "LAB": job.lab.name + "-sparse", "WAYS": "hot", "RUNS": "1", "LINK": cell["rate"],
+                    "BURST": "128kb", "N": str(job.ranks), "BATCH": str(cell["elements"][0]), "BATCHES": str(batches)}
+        programs.start("sparse", [os.path.join(HERE, "sparse.sh"), "--json"], settings)
+        (line,), whole = lines_of(job, programs, watch, ["sparse"])
+        took, pairs = line["ways"]["hot"], line["ways"]["hot"]["pairs"]
+        if not took["verified_keys"] or pairs != batches * job.ranks * cell["elements"][0]:
+            raise Failed("sparse.sh: %s" % line)
+        each = took["seconds"] / (batches * job.ranks)
+        times = {name: each * 1e6 for name in ("tat_us_median", "tat_us_p99", "tat_us_p1", "tat_us_min")}
+        return [{"dtype": cell["dtype"], "elements": cell["elements"][0], "operations": batches * job.ranks, "timed_s": took["seconds"],
+                 "cpu_s": took["cpu_s_per_m"]["workers"] * pairs / 1e6, "verified": True, "elements_wrong": 0, **times}], whole
+
+
 class Gloo(Way):
     """algorithm: Gloo's name; congestion control by lab.set."""
 
@@ -245,6 +265,8 @@ def ways_make(builds):
         Dedicated("ps", "parameter server: tallyd on one more host, with one worker's link", lacks=tally),
         Colocated("ps-colocated", "parameter servers: a tallyd on each worker's host", lacks=tally),
         TallyHost("tally-host", "tally, ranks on one host, aggregator in rank 0", lacks=tally),
+        Sparse("sparse", "tables of keys: tally-ps, and tallyd for hot keys (bench/sparse.sh)", lacks=tally),
+        Sparse("sparse-against", "the same with the other build", "against", against),
         Mpi("mpi", "Open MPI, its own choice of algorithm", [], mpi),
         Mpi("mpi-ring", "Open MPI, forced ring", RING, mpi),
         Floor("floor", "a bare star over UDP, blocking (bench/floor)", 0, floor),
