@@ -189,7 +189,7 @@ static void batch_time(struct row *row, uint32_t count, int is_timed)
 {
 	struct work_peer *peer = row->peer;
 	struct machine begin = { 0 }, end = { 0 };
-	uint64_t begin_ns, begin_cpu_us;
+	uint64_t begin_ns, begin_cpu_us, ns, us;
 
 	/* All have made their data when rank 0 looks, and none begins before it has. */
 	peer->barrier(peer);
@@ -201,10 +201,14 @@ static void batch_time(struct row *row, uint32_t count, int is_timed)
 		step_run(row, is_timed);
 	else
 		operations_run(row, count, is_timed);
+	ns = clock_ns() - begin_ns;
+	us = cpu_us() - begin_cpu_us;
+	/* Who is done waits before it checks: where ranks share processors a check would come out of the others' times. */
+	peer->barrier(peer);
 	if (!is_timed)
 		return;
-	row->timed_ns += clock_ns() - begin_ns;
-	row->cpu_us += cpu_us() - begin_cpu_us;
+	row->timed_ns += ns;
+	row->cpu_us += us;
 	look(row, &end);
 	row->busy_ns += machine_busy_ns(&begin, &end);
 	row->stolen_ns += end.stolen_ns - begin.stolen_ns;
