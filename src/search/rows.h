@@ -28,8 +28,8 @@ struct search_rows {
 	uint32_t count;
 };
 
-extern const struct search_rows search_rows_control, search_rows_data, search_rows_kv,
-	search_rows_latency, search_rows_pace, search_rows_sparse;
+extern const struct search_rows search_rows_control, search_rows_data, search_rows_host,
+	search_rows_kv, search_rows_latency, search_rows_pace, search_rows_sparse;
 
 /* Row i of them all, NULL after the last. */
 const struct search_row *search_row(uint32_t i);
