@@ -2,6 +2,7 @@
 /* Built with -mavx2 -mf16c, and called only where the processor has both. */
 #define VECTOR_BYTES 32
 #include "simd/loops_half.h"
+#include "simd/plain_loops.h"
 
 #include <immintrin.h>
 
@@ -79,3 +80,4 @@ LOOP_INLINE void float16_store(uint16_t *dst, floats x)
 }
 
 const struct quant_ops simd_avx2 = LOOP_TABLE("avx2");
+const struct plain_ops plain_avx2 = PLAIN_TABLE;

@@ -3,6 +3,7 @@
  * all of them, AVX2, F16C and BMI2. */
 #define VECTOR_BYTES 64
 #include "simd/loops_half.h"
+#include "simd/plain_loops.h"
 
 #include <immintrin.h>
 
@@ -76,3 +77,4 @@ LOOP_INLINE void float16_store(uint16_t *dst, floats x)
 }
 
 const struct quant_ops simd_avx512 = LOOP_TABLE("avx512");
+const struct plain_ops plain_avx512 = PLAIN_TABLE;

@@ -5,7 +5,10 @@
 #include <cpuid.h>
 #endif
 
+#include "simd/plain_loops.h"
 #include "simd/tables.h"
+
+const struct plain_ops plain_scalar = PLAIN_TABLE;
 
 /* Each needs what the one before it needs. */
 static const struct quant_ops *const tables[] = {
@@ -15,6 +18,15 @@ static const struct quant_ops *const tables[] = {
 	&simd_avx512,
 #elif defined(__aarch64__)
 	&simd_neon,
+#endif
+};
+static const struct plain_ops *const plains[] = {
+	&plain_scalar,
+#ifdef __x86_64__
+	&plain_avx2,
+	&plain_avx512,
+#elif defined(__aarch64__)
+	&plain_neon,
 #endif
 };
 static const uint32_t needs[] = {
@@ -71,4 +83,14 @@ const struct quant_ops *const *simd_all(size_t *count)
 const struct quant_ops *simd_best(void)
 {
 	return simd_best_of(simd_features());
+}
+
+const struct plain_ops *plain_best_of(uint32_t features)
+{
+	return plains[runnable(features) - 1];
+}
+
+const struct plain_ops *plain_best(void)
+{
+	return plain_best_of(simd_features());
 }

@@ -2,6 +2,7 @@
 /* For every 64-bit ARM. What it does to floats depends on FPCR, which float_state.h sets. */
 #define VECTOR_BYTES 16
 #include "simd/loops_half.h"
+#include "simd/plain_loops.h"
 
 #include <arm_neon.h>
 
@@ -68,3 +69,4 @@ LOOP_INLINE void float16_store(uint16_t *dst, floats x)
 }
 
 const struct quant_ops simd_neon = LOOP_TABLE("neon");
+const struct plain_ops plain_neon = PLAIN_TABLE;
