@@ -17,7 +17,7 @@ import sys
 LONG_S = 120  # a test whose time-out is longer may take minutes
 SLOW = {"from_c"}  # a minute and an empty Debian
 ROOM = re.compile(r"(?:src/(\w+)|(tools)|tests/(vectors|fuzz|differ))/")
-OUTSIDE = re.compile(r"(?:bench|examples|lab|tests)/(?!vectors/|fuzz/|differ/)")
+OUTSIDE = re.compile(r"(?:bench|bindings|examples|lab|tests)/(?!vectors/|fuzz/|differ/)")
 
 
 def suites(test):
