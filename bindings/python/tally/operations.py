@@ -2,12 +2,21 @@
 """The operations of a communicator."""
 from __future__ import annotations
 
-from typing import Any, Optional, TypeVar
+import math
+from typing import Any, Optional, Sequence, TypeVar
 
-from .options import Options
+from . import _library as _l
+from . import memory
+from .options import Op, Options
 from .work import Work
 
 A = TypeVar("A")  # a numpy array, or a tensor with DLPack on the CPU
+
+_NONE = memory.View(None, 0, -1, None)
+
+
+def _shape(array: Any) -> tuple[int, ...]:
+    return tuple(getattr(array, "shape", ()))
 
 
 class Operations:
@@ -19,6 +28,142 @@ class Operations:
     def start(self, call: str, arguments: tuple[Any, ...], options: Optional[Options], value: A, keep: Any) -> Work[A]:
         raise NotImplementedError
 
+    def iallreduce(self, array: A, op: Op = Op.SUM, out: Optional[A] = None, options: Optional[Options] = None) -> Work[A]:
+        """The sum (minimum, ...) of all ranks' arrays, on all ranks, with the same bits. Shape: the array's."""
+        send, recv, result = self._pair(array, out, _shape(array))
+        return self.start("tally_iallreduce", (send.address, recv.address, send.elements, send.dtype, int(op)), options, result,
+                           (send, recv))
+
+    def allreduce(self, array: A, op: Op = Op.SUM, out: Optional[A] = None, options: Optional[Options] = None) -> A:
+        """iallreduce, and waits."""
+        return self.iallreduce(array, op, out, options).wait()
+
+    def iallreduce_multi(self, arrays: Sequence[A], op: Op = Op.SUM, options: Optional[Options] = None) -> Work[Sequence[A]]:
+        """Several arrays of one type as one operation, each in place; as fast as one array with the elements of all."""
+        views = [memory.view(array, f"arrays[{i}]", True) for i, array in enumerate(arrays)]
+        if len({view.dtype for view in views}) > 1:
+            raise TypeError("tally: the arrays of one operation have one type")
+        buffers = (_l.Buffer * len(views))(*[_l.Buffer(v.address, v.address, v.elements) for v in views])
+        dtype = views[0].dtype if views else memory.FLOAT32
+        return self.start("tally_iallreduce_multi", (buffers, len(views), dtype, int(op)), options, arrays, views)
+
+    def allreduce_multi(self, arrays: Sequence[A], op: Op = Op.SUM, options: Optional[Options] = None) -> Sequence[A]:
+        """iallreduce_multi, and waits."""
+        return self.iallreduce_multi(arrays, op, options).wait()
+
+    def ireduce(self, array: A, root: int = 0, op: Op = Op.SUM, out: Optional[A] = None,
+                options: Optional[Options] = None) -> Work[Optional[A]]:
+        """As iallreduce, for the root alone; None elsewhere."""
+        self._check_root(root)
+        if self.rank == root:
+            send, recv, result = self._pair(array, out, _shape(array))
+        else:
+            send, recv, result = memory.view(array, "array"), _NONE, None
+        return self.start("tally_ireduce", (send.address, recv.address, send.elements, send.dtype, int(op), root), options, result,
+                           (send, recv))
+
+    def reduce(self, array: A, root: int = 0, op: Op = Op.SUM, out: Optional[A] = None,
+               options: Optional[Options] = None) -> Optional[A]:
+        """ireduce, and waits."""
+        return self.ireduce(array, root, op, out, options).wait()
+
+    def ibroadcast(self, array: A, root: int = 0, options: Optional[Options] = None) -> Work[A]:
+        """The root's array, into all ranks' arrays, which have its size and type."""
+        self._check_root(root)
+        view = memory.view(array, "array", self.rank != root)
+        return self.start("tally_ibroadcast", (view.address, view.address, view.elements, view.dtype, root), options, array, view)
+
+    def broadcast(self, array: A, root: int = 0, options: Optional[Options] = None) -> A:
+        """ibroadcast, and waits."""
+        return self.ibroadcast(array, root, options).wait()
+
+    def iallgather(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> Work[A]:
+        """All ranks' arrays one after the other, on all ranks. Shape: (size, *array's); with options.counts one dimension."""
+        send, recv, result = self._pair(array, out, self._all_shape(array, options))
+        return self.start("tally_iallgather", (send.address, recv.address, send.elements, send.dtype), options, result, (send, recv))
+
+    def allgather(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> A:
+        """iallgather, and waits."""
+        return self.iallgather(array, out, options).wait()
+
+    def ireduce_scatter(self, array: A, op: Op = Op.SUM, out: Optional[A] = None,
+                        options: Optional[Options] = None) -> Work[A]:
+        """The array has a part for each rank, one after the other; the result is the sum of all ranks' parts for this one.
+        Shape: the array's with its first length divided by size; with options.counts one dimension."""
+        send, recv, result = self._pair(array, out, self._part_shape(array, options))
+        return self.start("tally_ireduce_scatter", (send.address, recv.address, recv.elements, send.dtype, int(op)), options, result,
+                           (send, recv))
+
+    def reduce_scatter(self, array: A, op: Op = Op.SUM, out: Optional[A] = None, options: Optional[Options] = None) -> A:
+        """ireduce_scatter, and waits."""
+        return self.ireduce_scatter(array, op, out, options).wait()
+
+    def igather(self, array: A, root: int = 0, out: Optional[A] = None, options: Optional[Options] = None) -> Work[Optional[A]]:
+        """As iallgather, for the root alone; None elsewhere."""
+        self._check_root(root)
+        if self.rank == root:
+            send, recv, result = self._pair(array, out, self._all_shape(array, options))
+        else:
+            send, recv, result = memory.view(array, "array"), _NONE, None
+        return self.start("tally_igather", (send.address, recv.address, send.elements, send.dtype, root), options, result, (send, recv))
+
+    def gather(self, array: A, root: int = 0, out: Optional[A] = None, options: Optional[Options] = None) -> Optional[A]:
+        """igather, and waits."""
+        return self.igather(array, root, out, options).wait()
+
+    def iscatter(self, array: Optional[A], out: Optional[A] = None, root: int = 0, options: Optional[Options] = None) -> Work[A]:
+        """The root's array has a part for each rank, one after the other; the result is this rank's. The root may leave `out`
+        to tally (shape: its array's without the first dimension, which is `size`); the others give an `out`, and None for
+        the array."""
+        self._check_root(root)
+        send = memory.view(array, "array") if self.rank == root else _NONE
+        if out is None:
+            shape = _shape(array)
+            if self.rank != root or not shape or shape[0] != self.size or (options and options.counts):
+                raise ValueError("tally: scatter needs an out, but at a root whose array has a first dimension of length size")
+            out = memory.empty(array, tuple(shape[1:]))
+        recv = memory.view(out, "out", True)
+        self._same_type(send, recv)
+        return self.start("tally_iscatter", (send.address, recv.address, recv.elements, recv.dtype, root), options, out, (send, recv))
+
+    def scatter(self, array: Optional[A], out: Optional[A] = None, root: int = 0, options: Optional[Options] = None) -> A:
+        """iscatter, and waits."""
+        return self.iscatter(array, out, root, options).wait()
+
+    def ialltoall(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> Work[A]:
+        """The array has a part for each rank, one after the other; the result is rank 0's part for this rank, then rank 1's,
+        and so on. Shape: the array's; with options.counts an `out` is needed. Never in place."""
+        if out is None and options and options.counts:
+            raise ValueError("tally: alltoall with counts needs an out")
+        has_counts = bool(options and options.counts)
+        send, recv, result = self._pair(array, out, None if has_counts else _shape(array))
+        if not has_counts and send.elements % self.size:
+            raise ValueError(f"tally: alltoall of {send.elements} elements, which {self.size} ranks cannot share")
+        count = send.elements if has_counts else send.elements // self.size
+        return self.start("tally_ialltoall", (send.address, recv.address, count, send.dtype), options, result, (send, recv))
+
+    def alltoall(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> A:
+        """ialltoall, and waits."""
+        return self.ialltoall(array, out, options).wait()
+
+    def isend(self, array: A, to: int, options: Optional[Options] = None) -> Work[A]:
+        """To one rank, which calls recv. Complete when it has been received (tally_send(3): for few partners)."""
+        view = memory.view(array, "array")
+        return self.start("tally_isend", (view.address, view.elements, view.dtype, to), options, array, view)
+
+    def send(self, array: A, to: int, options: Optional[Options] = None) -> A:
+        """isend, and waits."""
+        return self.isend(array, to, options).wait()
+
+    def irecv(self, out: A, sender: int, options: Optional[Options] = None) -> Work[A]:
+        """From one rank, which calls send, in the order of its sends."""
+        view = memory.view(out, "out", True)
+        return self.start("tally_irecv", (view.address, view.elements, view.dtype, sender), options, out, view)
+
+    def recv(self, out: A, sender: int, options: Optional[Options] = None) -> A:
+        """irecv, and waits."""
+        return self.irecv(out, sender, options).wait()
+
     def ibarrier(self, options: Optional[Options] = None) -> Work[None]:
         """Complete when all ranks have called it."""
         return self.start("tally_ibarrier", (), options, None, None)
@@ -26,3 +171,38 @@ class Operations:
     def barrier(self, options: Optional[Options] = None) -> None:
         """ibarrier, and waits."""
         self.ibarrier(options).wait()
+
+    def _check_root(self, root: int) -> None:
+        if not 0 <= root < self.size:
+            raise ValueError(f"tally: root {root}: ranks are 0 to {self.size - 1}")
+
+    @staticmethod
+    def _same_type(send: memory.View, recv: memory.View) -> None:
+        if send.dtype not in (-1, recv.dtype):
+            raise TypeError("tally: array and out have different types")
+
+    def _pair(self, array: A, out: Optional[A], shape: Optional[Sequence[int]]) -> tuple[memory.View, memory.View, A]:
+        """The views of both, and out, made if it is None. shape: the result's; None: unknown."""
+        send = memory.view(array, "array")
+        if out is None:
+            out = memory.empty(array, tuple(shape or ()))
+        recv = memory.view(out, "out", True)
+        self._same_type(send, recv)
+        if shape is not None and recv.elements != math.prod(shape):
+            raise ValueError(f"tally: out has {recv.elements} elements, and the result {math.prod(shape)}")
+        return send, recv, out
+
+    def _all_shape(self, array: Any, options: Optional[Options]) -> tuple[int, ...]:
+        """Of all ranks' parts."""
+        if options and options.counts:
+            return (sum(options.counts),)
+        return (self.size, *array.shape)
+
+    def _part_shape(self, array: Any, options: Optional[Options]) -> tuple[int, ...]:
+        """Of this rank's part of an array that has all."""
+        if options and options.counts:
+            return (options.counts[self.rank],)
+        shape = tuple(array.shape)
+        if not shape or shape[0] % self.size:
+            raise ValueError(f"tally: {self.size} ranks cannot share an array of shape {shape}")
+        return (shape[0] // self.size, *shape[1:])
