@@ -14,6 +14,7 @@ from .errors import (AbortedError, ArgumentError, DeadlineError, DeniedError, Er
                      NoMemoryError, NoResourceError, RangeError, RemoteError, SystemFailure, UnsupportedError, UsageError,
                      VersionError)
 from .join import init, join, meet
+from .log import set_log
 from .options import Numbers, Op, Options, Stats, Stream
 from .work import Work
 
@@ -23,4 +24,4 @@ __version__: str = _lib.tally_get_version_text().decode()
 __all__ = ["AVG", "AbortedError", "ArgumentError", "Communicator", "DeadlineError", "DeniedError", "Error", "InternalError",
            "MAX", "MIN", "MismatchError", "NoMemoryError", "NoResourceError", "Numbers", "Op", "Options", "PROD", "RangeError",
            "RemoteError", "SUM", "Stats", "Stream", "SystemFailure", "UnsupportedError", "UsageError", "VersionError", "Work",
-           "group", "init", "join", "meet"]
+           "group", "init", "join", "meet", "set_log"]
