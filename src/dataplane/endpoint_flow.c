@@ -20,16 +20,6 @@ enum {
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-/* R-PACE-11: whether the slot's UPDATE has no lanes, and its chunk has some. */
-static bool waits_for_others(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
-{
-	const struct worker_slot *worker = &endpoint->worker.slot[shard * endpoint->slots + slot];
-	struct wire header;
-
-	wire_get(endpoint_buffer(endpoint, shard, slot), &header);
-	return worker->lanes && !header.lanes;
-}
-
 static void send_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 {
 	bool is_copy = !endpoint->shards[shard].fresh[slot];
@@ -39,8 +29,6 @@ static void send_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 		endpoint_buffer(endpoint, shard, slot)[1] |= WIRE_RESENT;
 	endpoint_emit_slot(endpoint, shard, slot);
 	pace_sent(&endpoint->pace, shard, slot, endpoint->now_ns, is_copy);
-	if (!is_copy && waits_for_others(endpoint, shard, slot))
-		pace_waits(&endpoint->pace, shard, slot);
 	if (is_copy)
 		endpoint->stats.updates_resent++;
 	else

@@ -202,39 +202,6 @@ static void parts_gathered(enum lanes_type type, bool is_for_one, uint64_t seed)
 	net_close(net);
 }
 
-/* R-PACE-11: the probes of worker 0 in 0.2 s if worker 1 does nothing; all elements are worker `owner`'s. */
-static uint64_t probes_of(uint32_t owner)
-{
-	static uint32_t elements[LANES];
-	struct endpoint_segment segment = { 0, LANES, owner ? NULL : elements,
-					    owner ? elements : NULL };
-	struct net *net = net_open(2, 0, 1);
-	struct endpoint_op op = op_of_type(LANES_INT32, 0, NULL, LANES);
-	const uint64_t ends[2] = { owner ? 0 : LANES, LANES };
-	struct endpoint_stats stats;
-
-	op.op = LANES_COPY;
-	op.segments = &segment;
-	op.segments_count = 1;
-	op.ends = ends;
-	op.parts = 2;
-	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
-	for (uint32_t ms = 0; ms < 200; ms++) {
-		endpoint_poll(net->endpoints[0]);
-		net->now_ns += 1000 * 1000;
-	}
-	endpoint_stats(net->endpoints[0], &stats);
-	net_close(net);
-	return stats.probes_out;
-}
-
-static void endpoint__that_waits_for_the_lanes_of_others_does_not_ask_for_them_soon(void **state)
-{
-	(void)state;
-	assert_int_equal(probes_of(0), 1);
-	assert_int_equal(probes_of(1), 0);
-}
-
 static void endpoint__gathers_parts_byte_for_byte(void **state)
 {
 	static const enum lanes_type types[] = { LANES_INT8, LANES_FLOAT16, LANES_FLOAT32,
@@ -279,8 +246,6 @@ int main(void)
 		cmocka_unit_test(endpoint__sums_pieces_as_if_they_were_one_vector),
 		cmocka_unit_test(endpoint__sums_for_one_worker_what_it_keeps_and_what_comes),
 		cmocka_unit_test(endpoint__gathers_parts_byte_for_byte),
-		cmocka_unit_test(
-			endpoint__that_waits_for_the_lanes_of_others_does_not_ask_for_them_soon),
 		cmocka_unit_test(segments__reach_beyond_32_bits),
 	};
 

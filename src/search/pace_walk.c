@@ -100,10 +100,6 @@ static void send(uint32_t shard)
 		pace_latency_sent(&shipped, slot, now_ns);
 	else
 		pace_sent(pace, shard, slot, now_ns, false);
-	if (config->is_latency || rng_below(&rng, 4))
-		return;
-	EVENT("waits", "%u %u", shard, slot);
-	pace_waits(pace, shard, slot);
 }
 
 static void result(uint32_t shard)

@@ -78,7 +78,7 @@ static const char *slots_wrong(const struct worker *worker, const struct pace *p
 		in_flight[slot->stream] += slot->in_window;
 		lists[slot->list]++;
 	}
-	if (lists[PACE_FLIGHT] != at->flight.count || lists[PACE_WAITS] != at->waits.count ||
+	if (lists[PACE_FLIGHT] != at->flight[0].ends.count + at->flight[1].ends.count ||
 	    lists[PACE_RING] != at->ring.count)
 		return "R-PACE-3: a list does not have the slots that wait";
 	if (lists[PACE_RING] && pace->ring_ns == PACE_NEVER)

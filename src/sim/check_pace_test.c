@@ -78,7 +78,7 @@ static void slot__counts_as_in_flight_while_its_round_is_on_its_way(void **state
 	t.at[EXPRESS].in_window = 0;
 	assert_string_equal(wrong(), "R-PACE-5: another number counts as in flight");
 	begin(NULL);
-	t.shard.flight.count--;
+	t.shard.flight[MAP_BULK].ends.count--;
 	assert_string_equal(wrong(), "R-PACE-3: a list does not have the slots that wait");
 }
 

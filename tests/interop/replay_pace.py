@@ -11,6 +11,7 @@ from replay_numbers import Differs, expect
 MS = 1000000
 NEVER = 2**64 - 1
 SENT_OFTEN = 4  # copies, after which a slot is held
+COVER = 3  # later slots whose results show a loss
 BURST = 64  # resends of latency mode in an eighth of an RTO
 
 
@@ -88,21 +89,27 @@ class Slot:
     is_suspect = False  # that PROBE was for a gap
 
 
+class Flight(dict):
+    """The slots of a pair that are in flight, in the order in which they came there."""
+    asked = left = 0  # when a part of it was asked for, and what of that is still to be
+
+
 class Shard:
-    srtt = rttvar = heard = hello = doubled = quiet = 0
+    srtt = rttvar = heard = needed = answered = hello = doubled = 0
     follow = None
-    orders = doublings = quiet_left = ring_left = 0
+    orders = doublings = ring_left = 0
+    span_begun = longest = longest_before = 0  # R-PACE-11: in this span, and in the one before
 
     def __init__(self, number, windows, slots):
         self.number = number  # of the last PROBE
         self.windows = windows
         self.slots = [Slot() for _ in range(slots)]
-        self.flight, self.waiting, self.held = {}, {}, {}  # in the order in which they came there
+        self.flights, self.held = (Flight(), Flight()), {}  # express, bulk; in the order in which they came there
         self.windowed = set()
         self.plain = []  # orders of what went out once and has its result
 
     def lists(self):
-        return self.flight, self.waiting, self.held
+        return *self.flights, self.held
 
     def bare(self):
         """R-PACE-2 without back-off."""
@@ -113,9 +120,11 @@ class Shard:
     def rto(self):
         return min(self.bare() << self.doublings, max(self.bare(), 250 * MS))
 
-    def time_out(self, waits):
-        """R-PACE-3, R-PACE-11."""
-        return min(4 * self.rto(), max(self.rto(), 250 * MS)) if waits is self.waiting else self.rto()
+    def wait(self, now, took):
+        """R-PACE-11: of a bulk pair."""
+        if now - self.span_begun >= 1000 * MS:
+            self.span_begun, self.longest_before, self.longest = now, self.longest, 0
+        self.longest = max(self.longest, took)
 
     def sample(self, rtt):
         if self.srtt:
@@ -148,7 +157,7 @@ class Pace:
     is_following = False
 
     def __init__(self, shards, slots, is_latency, base, pools, numbers):
-        self.is_latency, self.base, self.pools = is_latency, base, pools
+        self.is_latency, self.base, self.pools = is_latency, slots if is_latency else base, pools
         self.shards = [Shard(number, list(pools), slots) for number in numbers[:shards]]
 
     # -- what comes and goes --
@@ -177,14 +186,9 @@ class Pace:
         shard.windowed.add(index)
         for waits in shard.lists():
             waits.pop(index, None)
-        shard.flight[index] = True
+        shard.flights[index >= self.base][index] = True
         if slot.copies >= SENT_OFTEN:
             self.hold(shard, index, now)
-
-    def waits(self, now, at, index):
-        """R-PACE-11: what was sent has no lanes, and others' are awaited."""
-        del self.shards[at].flight[index]
-        self.shards[at].waiting[index] = True
 
     def follow(self, now):
         self.is_following = True
@@ -213,6 +217,9 @@ class Pace:
             else:
                 shard.shorten(now - slot.attempt_ns)
             bisect.insort(shard.plain, slot.order)
+            if index >= self.base:
+                shard.wait(now, now - slot.attempt_ns)
+        shard.answered = now
         for waits in shard.lists():
             waits.pop(index, None)
         shard.windowed.discard(index)
@@ -231,6 +238,7 @@ class Pace:
             if not is_held and index >= self.base and shard.follow:
                 shard.follow.is_lossy = True  # R-WIN-4
         if not is_held:
+            shard.needed = now
             self.sent(now, at, index, True)
         elif index not in shard.held:
             shard.windowed.discard(index)
@@ -251,41 +259,51 @@ class Pace:
 
     # -- what is sent again --
 
-    def is_silent(self, shard, slot):
-        """R-PACE-3: in doubt."""
-        return not self.is_latency and (shard.heard <= slot.attempt_ns or shard.doublings >= 2)
+    def is_doubtful(self, shard, slot):
+        """R-PACE-3: nothing says that something was lost."""
+        return not self.is_latency and shard.needed <= slot.attempt_ns
+
+    def time_out(self, shard, flight):
+        """R-PACE-11."""
+        is_bulk = flight is shard.flights[1]
+        if not is_bulk or (len(flight) <= COVER and self.has_room(shard, True)):
+            return shard.rto()
+        return max(shard.rto(), min(2 * max(shard.longest, shard.longest_before), 250 * MS))
+
+    def since(self, shard, slot):
+        """R-PACE-3: when the slot's time began."""
+        return slot.attempt_ns if self.is_latency else max(slot.attempt_ns, shard.answered)
 
     def probe(self, at, index, now, probes):
         shard, slot = self.shards[at], self.shards[at].slots[index]
         waits = next(waits for waits in shard.lists() if index in waits)
-        if waits is shard.held or not self.is_silent(shard, slot):
+        if waits is shard.held or slot.is_suspect or not self.is_doubtful(shard, slot):
             shard.windowed.discard(index)
         shard.attempt(slot, now)
         shard.number = slot.number = (shard.number + 1) % 2**32 or 1
         waits[index] = waits.pop(index)
         probes.append((at, index, 0 if self.is_latency else slot.number))
 
-    def has_share(self, shard, now, rto):
-        """Of a shard in doubt."""
-        if not shard.quiet_left:
-            if shard.quiet and now < shard.quiet + rto:
+    def has_share(self, flight, now, limit):
+        """Of what is in doubt."""
+        if not flight.left:
+            if flight.asked and now < flight.asked + limit:
                 return False
-            shard.quiet, shard.quiet_left = now, max(8, -(-(len(shard.flight) + len(shard.waiting)) // 16))
-        shard.quiet_left -= 1
+            flight.asked, flight.left = now, max(8, -(-len(flight) // 16))
+        flight.left -= 1
         return True
 
-    def poll_flight(self, at, waits, now, probes, most):
-        shard, rto = self.shards[at], self.shards[at].rto()
-        limit = shard.time_out(waits)
-        while len(probes) < most and waits:
-            index = next(iter(waits))
+    def poll_flight(self, at, flight, now, probes, most):
+        shard, limit = self.shards[at], self.time_out(self.shards[at], flight)
+        while len(probes) < most and flight:
+            index = next(iter(flight))
             slot = shard.slots[index]
             is_gap = shard.is_gap(slot, now)
             if not is_gap:
-                if now < slot.attempt_ns + limit:
-                    shard.quiet_left = 0
+                if now < self.since(shard, slot) + limit:
+                    flight.left = 0
                     return
-                if self.is_silent(shard, slot) and not self.has_share(shard, now, rto):
+                if self.is_doubtful(shard, slot) and not self.has_share(flight, now, limit):
                     return
                 if shard.doublings < 16 and now >= shard.doubled + shard.rto():
                     shard.doublings += 1
@@ -343,8 +361,8 @@ class Pace:
         self.ring(now, ring_ns)
         for turn in range(count):
             at = (self.firings + turn) % count
-            self.poll_flight(at, self.shards[at].flight, now, probes, most)
-            self.poll_flight(at, self.shards[at].waiting, now, probes, most)
+            for flight in self.shards[at].flights:
+                self.poll_flight(at, flight, now, probes, most)
             self.poll_held(at, now, probes, most)
         expect("R-PACE-1, R-PACE-3, R-PACE-7: shard, slot and number of PROBEs",
                list(zip(*[iter(found)] * 3)), probes)
@@ -355,8 +373,7 @@ class Pace:
 
     def hello(self, now, at, found):
         shard = self.shards[at]
-        silence = (3 if shard.flight or shard.held else 12) * shard.bare()
-        is_due = bool(any(shard.lists()) and now >= shard.heard + silence and
+        is_due = bool(any(shard.lists()) and now >= shard.heard + 3 * shard.bare() and
                       now >= shard.hello + 250 * MS)
         if is_due:
             shard.hello = now
@@ -366,12 +383,12 @@ class Pace:
 
     def shard_next(self, shard):
         due = [NEVER]
-        for waits in (shard.flight, shard.waiting):
-            for index in waits:
-                slot, rto = shard.slots[index], shard.rto()
-                due.append(slot.attempt_ns + shard.time_out(waits))
-                if self.is_silent(shard, slot) and shard.quiet and not shard.quiet_left:
-                    due[-1] = max(due[-1], shard.quiet + rto)
+        for flight in shard.flights:
+            for index in flight:
+                slot, limit = shard.slots[index], self.time_out(shard, flight)
+                due.append(self.since(shard, slot) + limit)
+                if self.is_doubtful(shard, slot) and flight.asked and not flight.left:
+                    due[-1] = max(due[-1], flight.asked + limit)
                 break
         for waits in shard.lists():
             for index in waits:

@@ -159,7 +159,8 @@ class Shard:
         self.flight, self.ring = {}, {}  # outstanding slots, by their last attempt; R-PACE-7
         self.is_welcome, self.serial, self.hello_at, self.is_answered = False, 0, 0.0, True
         self.srtt, self.rttvar, self.backoff, self.backoff_at = None, 0.0, 1, 0.0
-        self.heard_at = self.full_at = self.quiet_at = 0.0
+        self.heard_at = self.full_at = self.result_at = self.need_at = 0.0
+        self.quiet_at, self.waits = [0.0, 0.0], [(0.0, 0.0)]  # of each pair; R-PACE-11: when, and how long
         self.orders, self.attempts, self.latest = 0, 0, []
 
     def sample(self, rtt):
@@ -184,6 +185,19 @@ class Shard:
 
     def rto(self):
         return min(self.base() * self.backoff, max(self.base(), 0.25))
+
+    def waited(self, took):
+        """R-PACE-11: this span and the one before it."""
+        if now() - self.waits[-1][0] >= 1:
+            self.waits = self.waits[-1:] + [(now(), took)]
+        self.waits[-1] = self.waits[-1][0], max(self.waits[-1][1], took)
+
+    def time_out(self, stream, count):
+        """R-PACE-11."""
+        pair = self.pairs[stream]
+        if stream == EXPRESS or (count <= 3 and pair.in_window < pair.window):
+            return self.rto()
+        return max(self.rto(), min(2 * max(took for _, took in self.waits), 0.25))
 
     def attempted(self, slot):
         """Something about the slot goes out: it goes to its list's tail."""
@@ -424,6 +438,7 @@ class Worker:
             shard.hold(slot)
             slot.pair.leave(slot)
         elif slot.is_probed or (is_hint and slot.copies == 1):  # R-WK-5
+            shard.need_at = now()
             self.send_update(slot)
 
     def on_result(self, slot, packet):
@@ -438,8 +453,10 @@ class Worker:
                 shard.bound(now() - slot.attempt_at)
             bisect.insort(shard.latest, slot.order)  # R-PACE-4: the three latest that have come
             del shard.latest[:-3]
+            if slot.pair is shard.pairs[BULK]:
+                shard.waited(now() - slot.attempt_at)
         self.counts[("data", "exponent", "detail", "guess")[slot.kind]] += 1
-        shard.full_at = now()
+        shard.full_at = shard.result_at = now()
         shard.flight.pop(slot.index, None)
         shard.ring.pop(slot.index, None)
         slot.pair.leave(slot)
@@ -507,12 +524,17 @@ class Worker:
         for slot in list(shard.flight.values()) + list(shard.ring.values()):
             if slot.order < gap and at - slot.attempt_at >= (shard.srtt or rto):
                 self.probe(slot)  # R-PACE-4
-        late = [slot for slot in shard.flight.values() if at - slot.attempt_at > rto]
-        if late and (shard.heard_at <= late[0].attempt_at or shard.backoff >= 4):  # R-PACE-3: in doubt
-            late = late[:max(8, len(shard.flight) // 16)] if at - shard.quiet_at > rto else []
-            shard.quiet_at = at if late else shard.quiet_at
+        late = []
+        for stream in (EXPRESS, BULK):  # R-PACE-3
+            flight = [slot for slot in shard.flight.values() if slot.pair is shard.pairs[stream]]
+            limit = shard.time_out(stream, len(flight))
+            out = [slot for slot in flight if at - max(slot.attempt_at, shard.result_at) > limit]
+            if out and shard.need_at <= out[0].attempt_at:  # in doubt
+                out = out[:max(8, -(-len(flight) // 16))] if at - shard.quiet_at[stream] > limit else []
+                shard.quiet_at[stream] = at if out else shard.quiet_at[stream]
+            late += out
         for slot in late:
-            self.probe(slot, shard.heard_at <= slot.attempt_at or shard.backoff >= 4)
+            self.probe(slot, shard.need_at <= slot.attempt_at)
         if late and at - shard.backoff_at > rto:  # R-PACE-2
             shard.backoff, shard.backoff_at = min(2 * shard.backoff, 1 << 16), at
         if at - shard.hello_at > 0.5 and at - shard.full_at > 0.5:  # R-PACE-10

@@ -2,7 +2,7 @@
 /* pace.c - see pace.h. Rules R-PACE-1 to R-PACE-9, and R-PACE-11, of docs/protocol.md. */
 #include "core/dense/pace.h"
 
-enum { RING_RTOS = 4, HELLO_RTOS = 3, WAITS_RTOS = 4 };
+enum { RING_RTOS = 4, HELLO_RTOS = 3, PATIENCE = 2 };
 
 static struct pace_slot *slot_at(const struct pace *pace, uint32_t shard, uint32_t slot)
 {
@@ -11,11 +11,9 @@ static struct pace_slot *slot_at(const struct pace *pace, uint32_t shard, uint32
 
 /* The lists of a shard: doubly linked through its slots. */
 
-static struct pace_list_ends *ends_of(struct pace_shard *shard, enum pace_list list)
+static struct pace_list_ends *ends_of(struct pace_shard *shard, const struct pace_slot *slot)
 {
-	return list == PACE_RING    ? &shard->ring
-	       : list == PACE_WAITS ? &shard->waits
-				    : &shard->flight;
+	return slot->list == PACE_RING ? &shard->ring : &shard->flight[slot->stream].ends;
 }
 
 static void list_remove(struct pace *pace, uint32_t shard, struct pace_slot *slot)
@@ -24,7 +22,7 @@ static void list_remove(struct pace *pace, uint32_t shard, struct pace_slot *slo
 
 	if (slot->list == PACE_NONE)
 		return;
-	ends = ends_of(&pace->shards[shard], (enum pace_list)slot->list);
+	ends = ends_of(&pace->shards[shard], slot);
 	if (slot->prev == PACE_END)
 		ends->head = slot->next;
 	else
@@ -39,11 +37,12 @@ static void list_remove(struct pace *pace, uint32_t shard, struct pace_slot *slo
 
 static void list_append(struct pace *pace, uint32_t shard, uint32_t index, enum pace_list list)
 {
-	struct pace_list_ends *ends = ends_of(&pace->shards[shard], list);
 	struct pace_slot *slot = slot_at(pace, shard, index);
+	struct pace_list_ends *ends;
 
 	CORE_ASSERT(slot->list == PACE_NONE);
 	slot->list = (uint8_t)list;
+	ends = ends_of(&pace->shards[shard], slot);
 	slot->next = PACE_END;
 	slot->prev = ends->tail;
 	if (ends->tail == PACE_END)
@@ -57,13 +56,15 @@ static void list_append(struct pace *pace, uint32_t shard, uint32_t index, enum 
 void pace_init(struct pace *pace, const struct map *map, uint32_t slots, uint32_t window,
 	       struct pace_shard *shards, struct pace_slot *slot)
 {
+	static const struct pace_list_ends empty = { PACE_END, PACE_END, 0 };
+
 	*pace = (struct pace){
 		.map = *map, .slots = slots, .shards = shards, .slot = slot, .ring_ns = PACE_NEVER
 	};
 	for (uint32_t i = 0; i < map->shards; i++) {
-		shards[i] = (struct pace_shard){ .flight = { PACE_END, PACE_END, 0 },
-						 .waits = { PACE_END, PACE_END, 0 },
-						 .ring = { PACE_END, PACE_END, 0 } };
+		shards[i] =
+			(struct pace_shard){ .ring = empty,
+					     .flight = { { .ends = empty }, { .ends = empty } } };
 		pace_window(pace, i, MAP_EXPRESS, window);
 		pace_window(pace, i, MAP_BULK, window);
 	}
@@ -132,18 +133,48 @@ uint64_t pace_rto(const struct pace *pace, uint32_t shard)
 	return rto_least(rto_base(at) << at->backoff, rto_most(rto_base(at), RTO_BACKOFF_NS));
 }
 
-/* When what is in flight, or waits for the lanes of others, has run out (R-PACE-11). */
-static uint64_t time_out(const struct pace *pace, uint32_t shard, enum pace_list list)
+/* R-PACE-11: will later results show what was lost of the pair (R-PACE-4)? */
+static bool is_covered(const struct pace *pace, uint32_t shard, uint32_t stream)
+{
+	return pace->shards[shard].flight[stream].ends.count > PACE_GAP ||
+	       !pace_has_room(pace, shard, (enum map_stream)stream);
+}
+
+/* R-PACE-11: how long what is in flight of a pair may take. */
+static uint64_t time_out(const struct pace *pace, uint32_t shard, uint32_t stream)
 {
 	uint64_t rto = pace_rto(pace, shard);
 
-	return list == PACE_WAITS ? rto_least(WAITS_RTOS * rto, rto_most(rto, RTO_BACKOFF_NS))
-				  : rto;
+	if (stream != MAP_BULK || !is_covered(pace, shard, stream))
+		return rto;
+	return rto_most(rto, rto_least(PATIENCE * pace->shards[shard].longest_ns, RTO_BACKOFF_NS));
+}
+
+/* R-PACE-11: the longest of this span and the one before it. */
+static void longest_learn(struct pace_shard *shard, uint64_t now_ns, uint64_t took_ns)
+{
+	if (now_ns - shard->span_ns >= PACE_SPAN_NS) {
+		shard->longest_ns = shard->span_longest_ns;
+		shard->span_longest_ns = 0;
+		shard->span_ns = now_ns;
+	}
+	shard->span_longest_ns = rto_most(shard->span_longest_ns, took_ns);
+	shard->longest_ns = rto_most(shard->longest_ns, took_ns);
+}
+
+/* R-PACE-3: since when the slot's time runs. */
+static uint64_t waits_since(const struct pace *pace, const struct pace_shard *shard,
+			    const struct pace_slot *slot)
+{
+	return pace->is_whole ? slot->attempt_ns : rto_most(slot->attempt_ns, shard->result_ns);
 }
 
 bool pace_is_idle(const struct pace_shard *shard)
 {
-	return !shard->flight.count && !shard->waits.count && !shard->ring.count;
+	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+		if (shard->flight[stream].ends.count)
+			return false;
+	return !shard->ring.count;
 }
 
 /* The ring's timer is one for the worker: the slowest shard sets its pace. */
@@ -200,12 +231,6 @@ void pace_sent(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	else
 		ring_enter(pace, shard, index, now_ns);
 	window_enter(at, slot);
-}
-
-void pace_waits(struct pace *pace, uint32_t shard, uint32_t index)
-{
-	list_remove(pace, shard, slot_at(pace, shard, index));
-	list_append(pace, shard, index, PACE_WAITS);
 }
 
 void pace_heard(struct pace *pace, uint32_t shard, uint64_t now_ns)
@@ -272,7 +297,10 @@ void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now
 		else
 			bound(at, now_ns - slot->attempt_ns);
 		late_insert(at, slot->order);
+		if (slot->stream == MAP_BULK)
+			longest_learn(at, now_ns, now_ns - slot->attempt_ns);
 	}
+	at->result_ns = now_ns;
 	list_remove(pace, shard, slot);
 	window_leave(at, slot);
 	if (ring_count(pace)) {
@@ -296,7 +324,7 @@ void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
 	sample_echo(pace, shard, slot, now_ns, echo);
-	if (slot->list != PACE_FLIGHT && slot->list != PACE_WAITS)
+	if (slot->list != PACE_FLIGHT)
 		return;
 	list_remove(pace, shard, slot);
 	window_leave(&pace->shards[shard], slot);
@@ -308,30 +336,30 @@ void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
 	sample_echo(pace, shard, slot, now_ns, echo);
+	pace->shards[shard].need_ns = now_ns;
 	if (echo && echo == slot->attempt && slot->stream == MAP_BULK)
 		window_lost(&pace->shards[shard].follow);
 }
 
-/* R-PACE-3: nothing has come from the shard since the slot's last attempt, or what came was no answer in time. */
+/* R-PACE-3: no NEED has said since the slot's last attempt that something was lost. */
 static bool is_in_doubt(const struct pace *pace, const struct pace_shard *shard,
 			const struct pace_slot *slot)
 {
-	if (pace->is_whole)
-		return false;
-	return shard->heard_ns <= slot->attempt_ns || shard->backoff >= PACE_DOUBT;
+	return !pace->is_whole && shard->need_ns <= slot->attempt_ns;
 }
 
 /* The head of a list is probed: its attempt is the newest, it goes to the tail (R-PACE-7: without
- * rotation a tree may wait for ever) and, unless the shard is in doubt, no longer counts against the window
+ * rotation a tree may wait for ever) and, unless it has run out in doubt, no longer counts against the window
  * (R-PACE-5). */
-static void probe_head(struct pace *pace, uint32_t shard, enum pace_list list, uint64_t now_ns,
-		       struct pace_probe *probe)
+static void probe_head(struct pace *pace, uint32_t shard, const struct pace_list_ends *ends,
+		       uint64_t now_ns, struct pace_probe *probe)
 {
 	struct pace_shard *at = &pace->shards[shard];
-	uint32_t index = ends_of(at, list)->head;
+	uint32_t index = ends->head;
 	struct pace_slot *slot = slot_at(pace, shard, index);
+	enum pace_list list = (enum pace_list)slot->list;
 
-	if (list == PACE_RING || !is_in_doubt(pace, at, slot))
+	if (list == PACE_RING || slot->by_gap || !is_in_doubt(pace, at, slot))
 		window_leave(at, slot);
 	attempt(at, slot, now_ns);
 	slot->attempt = ++at->attempts ? at->attempts : ++at->attempts; /* 0 says "no attempt" */
@@ -357,48 +385,48 @@ static void back_off(struct pace *pace, uint32_t shard, uint64_t now_ns)
 	at->backoff_ns = now_ns;
 }
 
-/* R-PACE-3: may another slot of a shard in doubt be probed? Most likely nothing is lost. Its thread has not had the
+/* R-PACE-3: may another slot of a pair in doubt be probed? Most likely nothing is lost. Its thread has not had the
  * processor: it will find all that was sent, and should not find as many PROBEs. Or its answers wait in a queue, and
  * every PROBE of a complete sum draws another one into it. */
-static bool quiet_take(struct pace_shard *at, uint64_t now_ns, uint64_t rto)
+static bool quiet_take(struct pace_flight *flight, uint64_t now_ns, uint64_t limit)
 {
-	if (!at->quiet_due) {
-		if (at->quiet_ns && now_ns - at->quiet_ns < rto)
+	if (!flight->quiet_due) {
+		if (flight->quiet_ns && now_ns - flight->quiet_ns < limit)
 			return false;
-		at->quiet_ns = now_ns;
-		at->quiet_due = (at->flight.count + at->waits.count + PACE_QUIET_PART - 1) /
-				PACE_QUIET_PART;
-		if (at->quiet_due < PACE_QUIET_MIN)
-			at->quiet_due = PACE_QUIET_MIN;
+		flight->quiet_ns = now_ns;
+		flight->quiet_due = (flight->ends.count + PACE_QUIET_PART - 1) / PACE_QUIET_PART;
+		if (flight->quiet_due < PACE_QUIET_MIN)
+			flight->quiet_due = PACE_QUIET_MIN;
 	}
-	at->quiet_due--;
+	flight->quiet_due--;
 	return true;
 }
 
-/* Of what is in flight, or waits for the lanes of others. */
-static uint32_t poll_flight(struct pace *pace, uint32_t shard, enum pace_list list, uint64_t now_ns,
+/* Of what is in flight of a pair. */
+static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint32_t stream, uint64_t now_ns,
 			    struct pace_probe *probes, uint32_t max)
 {
 	struct pace_shard *at = &pace->shards[shard];
-	uint64_t rto = pace_rto(pace, shard), limit = time_out(pace, shard, list);
+	struct pace_flight *flight = &at->flight[stream];
+	uint64_t limit = time_out(pace, shard, stream);
 	uint32_t count = 0;
 
-	while (count < max && ends_of(at, list)->count) {
-		const struct pace_slot *slot = slot_at(pace, shard, ends_of(at, list)->head);
+	while (count < max && flight->ends.count) {
+		struct pace_slot *slot = slot_at(pace, shard, flight->ends.head);
 		bool gap = is_gap(at, slot, now_ns);
 
-		if (!gap && now_ns - slot->attempt_ns < limit) {
-			at->quiet_due = 0;
+		if (!gap && now_ns - waits_since(pace, at, slot) < limit) {
+			flight->quiet_due = 0;
 			break;
 		}
-		if (!gap && is_in_doubt(pace, at, slot) && !quiet_take(at, now_ns, rto))
+		if (!gap && is_in_doubt(pace, at, slot) && !quiet_take(flight, now_ns, limit))
 			break;
 		if (!gap)
 			back_off(pace, shard, now_ns);
 		pace->stats.probes_gap += gap;
 		pace->stats.probes_rto += !gap;
-		slot_at(pace, shard, ends_of(at, list)->head)->by_gap = gap;
-		probe_head(pace, shard, list, now_ns, &probes[count++]);
+		slot->by_gap = gap;
+		probe_head(pace, shard, &flight->ends, now_ns, &probes[count++]);
 	}
 	return count;
 }
@@ -422,7 +450,7 @@ static uint32_t poll_ring(struct pace *pace, uint32_t shard, uint64_t now_ns,
 			at->ring_due--;
 		pace->stats.probes_gap += gap;
 		pace->stats.probes_ring += !gap;
-		probe_head(pace, shard, PACE_RING, now_ns, &probes[count++]);
+		probe_head(pace, shard, &at->ring, now_ns, &probes[count++]);
 	}
 	return count;
 }
@@ -497,8 +525,9 @@ uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes
 	for (uint32_t i = 0; i < pace->map.shards; i++) {
 		uint32_t shard = (pace->turn + i) % pace->map.shards;
 
-		count += poll_flight(pace, shard, PACE_FLIGHT, now_ns, probes + count, max - count);
-		count += poll_flight(pace, shard, PACE_WAITS, now_ns, probes + count, max - count);
+		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+			count += poll_flight(pace, shard, stream, now_ns, probes + count,
+					     max - count);
 		count += poll_ring(pace, shard, now_ns, probes + count, max - count);
 	}
 	return count;
@@ -508,13 +537,11 @@ uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes
 bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns)
 {
 	struct pace_shard *at = &pace->shards[shard];
-	uint64_t silence = HELLO_RTOS * rto_base(at);
 
 	if (pace_is_idle(at))
 		return false;
-	if (!at->flight.count && !at->ring.count)
-		silence *= WAITS_RTOS; /* nothing has been asked before */
-	if (now_ns - at->heard_ns < silence || now_ns - at->hello_ns < PACE_HELLO_MIN_NS)
+	if (now_ns - at->heard_ns < HELLO_RTOS * rto_base(at) ||
+	    now_ns - at->hello_ns < PACE_HELLO_MIN_NS)
 		return false;
 	at->hello_ns = now_ns;
 	return true;
@@ -533,21 +560,21 @@ static uint64_t gap_due(const struct pace *pace, uint32_t shard, const struct pa
 								   : PACE_NEVER;
 }
 
-/* When the list's head will be probed: that of a shard in doubt takes its turn, unless there is a gap. */
-static uint64_t flight_due(const struct pace *pace, uint32_t shard, enum pace_list list)
+/* When the head of what is in flight will be probed: in doubt it takes its turn, unless there is a gap. */
+static uint64_t flight_due(const struct pace *pace, uint32_t shard, uint32_t stream)
 {
-	struct pace_shard *at = &pace->shards[shard];
-	const struct pace_list_ends *ends = ends_of(at, list);
-	uint64_t rto = pace_rto(pace, shard), due;
+	const struct pace_shard *at = &pace->shards[shard];
+	const struct pace_flight *flight = &at->flight[stream];
+	uint64_t limit = time_out(pace, shard, stream), due;
 	const struct pace_slot *slot;
 
-	if (!ends->count)
+	if (!flight->ends.count)
 		return PACE_NEVER;
-	slot = slot_at(pace, shard, ends->head);
-	due = slot->attempt_ns + time_out(pace, shard, list);
-	if (at->quiet_ns && !at->quiet_due && is_in_doubt(pace, at, slot))
-		due = rto_most(due, at->quiet_ns + rto);
-	return rto_least(due, gap_due(pace, shard, ends));
+	slot = slot_at(pace, shard, flight->ends.head);
+	due = waits_since(pace, at, slot) + limit;
+	if (flight->quiet_ns && !flight->quiet_due && is_in_doubt(pace, at, slot))
+		due = rto_most(due, flight->quiet_ns + limit);
+	return rto_least(due, gap_due(pace, shard, &flight->ends));
 }
 
 uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
@@ -557,8 +584,8 @@ uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
 	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
 		const struct pace_shard *at = &pace->shards[shard];
 
-		next = rto_least(next, flight_due(pace, shard, PACE_FLIGHT));
-		next = rto_least(next, flight_due(pace, shard, PACE_WAITS));
+		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+			next = rto_least(next, flight_due(pace, shard, stream));
 		next = rto_least(next, gap_due(pace, shard, &at->ring));
 	}
 	return rto_most(next, now_ns);

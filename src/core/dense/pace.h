@@ -4,9 +4,8 @@
  * slots and times, nothing of what is in them. Time comes in as nanoseconds of any monotonic clock.
  * docs/protocol.md, R-PACE-1 to R-PACE-9 and R-PACE-11.
  *
- * A slot that waits is in one of three lists of its shard: *flight*, in order of the last attempt (RTO and
- * gap rule), *waits*, the same with a longer time-out (R-PACE-11), or the *ring* of those that the switch
- * holds (gap rule and one slow timer). What runs out
+ * A slot that waits is in one of three lists of its shard: one of the two pairs' *flight*, in order of the last attempt
+ * (time-out and gap rule), or the *ring* of those that the switch holds (gap rule and one slow timer). What runs out
  * sends a PROBE, never data.
  */
 #ifndef CORE_PACE_H
@@ -20,10 +19,11 @@
 #define PACE_END UINT32_MAX /* of a list */
 
 enum {
-	PACE_GAP = 3,         /* results of so many later slots make an earlier one suspect */
-	PACE_QUIET_PART = 16, /* of a shard in doubt, a time-out probes 1/16 of what waits, */
-	PACE_QUIET_MIN = 8,   /* or so many if that is more */
-	PACE_RING_PART = 16,  /* a firing of the ring's timer probes 1/16 of it, */
+	PACE_GAP = 3, /* results of so many later slots make an earlier one suspect */
+	PACE_QUIET_PART =
+		16,         /* in doubt, a time-out probes 1/16 of what is in flight of the pair, */
+	PACE_QUIET_MIN = 8, /* or so many if that is more */
+	PACE_RING_PART = 16,              /* a firing of the ring's timer probes 1/16 of it, */
 	PACE_RING_PROBE_NS = 4000 * 1000, /* or one in so long, if that is more */
 	PACE_RING_BURST =
 		16, /* of a ring with more, a firing probes about so many when the interval has grown */
@@ -31,12 +31,12 @@ enum {
 		4, /* whoever is still asked for the same then is refused: only the slow timer */
 	PACE_US = 1000,
 	PACE_MS = 1000 * 1000,
-	PACE_DOUBT = 2, /* doublings after which a shard that answers is in doubt, too */
 	PACE_RING_MAX_NS = 250 * PACE_MS,
 	PACE_HELLO_MIN_NS = 250 * PACE_MS, /* HELLO again at most so often */
+	PACE_SPAN_NS = 1000 * PACE_MS,     /* a long wait is remembered so long, up to twice that */
 };
 
-enum pace_list { PACE_NONE, PACE_FLIGHT, PACE_WAITS, PACE_RING };
+enum pace_list { PACE_NONE, PACE_FLIGHT, PACE_RING };
 
 struct pace_slot {
 	uint64_t attempt_ns; /* the last UPDATE or PROBE of this round */
@@ -54,22 +54,32 @@ struct pace_list_ends {
 	uint32_t head, tail, count;
 };
 
+/* What is in flight of a pair, in order of the last attempt. */
+struct pace_flight {
+	struct pace_list_ends ends;
+	uint64_t quiet_ns;  /* the last time-out in doubt */
+	uint32_t quiet_due; /* its probes that are still to be sent */
+};
+
 struct pace_shard {
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
 	uint64_t order;              /* attempts so far */
 	uint64_t late[PACE_GAP]; /* largest orders of never-resent slots with results, descending */
 	uint64_t heard_ns;       /* anything came from the shard; or the first unanswered attempt */
-	uint64_t hello_ns;       /* the last HELLO that was asked for */
-	uint64_t backoff_ns;     /* the last doubling: at most one in an RTO */
-	uint64_t quiet_ns;       /* the last time-out of a shard in doubt */
-	uint32_t quiet_due;      /* its probes that are still to be sent */
-	uint32_t backoff;        /* doublings since a sample, or a RESULT in time */
-	uint32_t ring_due;       /* probes of the ring's last firing still to be sent */
-	uint32_t attempts;       /* PROBEs so far: their numbers */
+	uint64_t result_ns;      /* the last RESULT that was accepted */
+	uint64_t need_ns;        /* the last NEED: something was lost */
+	/* The longest that a RESULT of the bulk pair took, in this span and the last one; R-PACE-11. */
+	uint64_t longest_ns, span_longest_ns, span_ns;
+	uint64_t hello_ns;               /* the last HELLO that was asked for */
+	uint64_t backoff_ns;             /* the last doubling: at most one in an RTO */
+	uint32_t backoff;                /* doublings since a sample, or a RESULT in time */
+	uint32_t ring_due;               /* probes of the ring's last firing still to be sent */
+	uint32_t attempts;               /* PROBEs so far: their numbers */
 	uint32_t in_flight[MAP_STREAMS]; /* of each pair, inside its window */
 	uint32_t window[MAP_STREAMS];    /* 1.., changed at any time by pace_window */
 	struct window follow;            /* that of the bulk pair, while it follows the queue */
-	struct pace_list_ends flight, waits, ring;
+	struct pace_flight flight[MAP_STREAMS];
+	struct pace_list_ends ring;
 };
 
 struct pace {
@@ -79,7 +89,7 @@ struct pace {
 	struct pace_slot *slot; /* shard * slots + slot */
 	uint64_t ring_ns;       /* when the ring's timer fires; PACE_NEVER: empty */
 	uint64_t ring_interval_ns;
-	bool is_whole; /* a silent shard's time-out is for all slots: latency mode has a limit of its own */
+	bool is_whole; /* a silent shard's time-out is for all slots, and results change none: latency mode */
 	uint32_t turn; /* the shard whose probes go first: another one after each firing */
 	struct pace_stats {
 		uint64_t probes_rto, probes_gap, probes_ring, samples;
@@ -103,8 +113,6 @@ bool pace_has_room(const struct pace *pace, uint32_t shard, enum map_stream stre
 
 /* An UPDATE of the slot is handed to the link: the first copy of a round, or a further one. */
 void pace_sent(struct pace *pace, uint32_t shard, uint32_t slot, uint64_t now_ns, bool is_copy);
-/* The UPDATE that has just been sent has no lanes, and its chunk has some: it waits for others' (R-PACE-11). */
-void pace_waits(struct pace *pace, uint32_t shard, uint32_t slot);
 /* A round-trip sample from elsewhere (WELCOME). */
 void pace_sample(struct pace *pace, uint32_t shard, uint64_t rtt_ns);
 /* Something has come from the shard. */

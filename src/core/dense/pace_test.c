@@ -140,8 +140,8 @@ static void pace__a_result_in_time_reduces_the_back_off_of_who_was_not_last(void
 	assert_int_equal(f->pace.stats.samples, 1);
 }
 
-/* Its answers wait in a queue: every PROBE of a complete sum draws another one into it. */
-static void pace__shard_that_answers_too_late_is_probed_in_parts(void **state)
+/* Others are late, or its answers wait in a queue: every PROBE of a complete sum draws another one into it. */
+static void pace__who_answers_and_needs_nothing_is_probed_in_parts(void **state)
 {
 	struct fixture *f = fixture_new(20);
 	uint64_t now = T0 + 3 * PACE_MS;
@@ -151,17 +151,55 @@ static void pace__shard_that_answers_too_late_is_probed_in_parts(void **state)
 	for (uint32_t i = 0; i < 20; i++)
 		pace_sent(&f->pace, 0, BASE + i, T0, false);
 	pace_heard(&f->pace, 0, T0 + 1);
-	assert_int_equal(poll_at(f, now), 20);
-	now += 6 * PACE_MS;
-	pace_heard(&f->pace, 0, now - 1);
-	/* The first of them makes the second doubling. */
-	assert_int_equal(poll_at(f, now), 1 + PACE_QUIET_MIN);
-	assert_int_equal(f->shards[0].backoff, PACE_DOUBT);
-	pace_heard(&f->pace, 0, now + 1);
-	assert_int_equal(poll_at(f, now + 12 * PACE_MS - 1), 0);
-	assert_int_equal(pace_next(&f->pace, now + 1), now + 12 * PACE_MS);
-	assert_int_equal(poll_at(f, now + 12 * PACE_MS), PACE_QUIET_MIN);
-	assert_int_equal(f->probes[0].slot, BASE + 1 + PACE_QUIET_MIN);
+	assert_int_equal(poll_at(f, now), PACE_QUIET_MIN);
+	pace_held(&f->pace, 0, f->probes[0].slot, now + PACE_MS, 0);
+	assert_int_equal(f->shards[0].in_flight[MAP_BULK],
+			 19); /* what is held has left the window */
+	assert_int_equal(pace_next(&f->pace, now + PACE_MS), now + 6 * PACE_MS);
+	assert_int_equal(poll_at(f, now + 6 * PACE_MS - 1), 0);
+	assert_int_equal(poll_at(f, now + 6 * PACE_MS), PACE_QUIET_MIN);
+	assert_int_equal(f->probes[0].slot, BASE + PACE_QUIET_MIN);
+}
+
+static void pace__a_need_ends_the_doubt(void **state)
+{
+	struct fixture *f = fixture_new(20);
+	uint64_t now = T0 + 3 * PACE_MS;
+	uint32_t slot;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS); /* RTO 3 ms */
+	for (uint32_t i = 0; i < 20; i++)
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+	assert_int_equal(poll_at(f, now), PACE_QUIET_MIN);
+	slot = f->probes[0].slot;
+	pace_need(&f->pace, 0, slot, now + PACE_MS, f->probes[0].attempt);
+	pace_sent(&f->pace, 0, slot, now + PACE_MS, true);
+	assert_int_equal(poll_at(f, now + PACE_MS), 20 - PACE_QUIET_MIN);
+	assert_int_equal(f->probes[0].slot, BASE + PACE_QUIET_MIN);
+	/* They have left the window; not the seven that ran out before. */
+	assert_int_equal(f->shards[0].in_flight[MAP_BULK], PACE_QUIET_MIN);
+}
+
+/* R-PACE-3: workers have drifted apart, and this one's results come late, but they come. */
+static void pace__a_result_gives_what_waits_another_timeout(void **state)
+{
+	struct fixture *f = fixture_new(20);
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS); /* RTO 3 ms */
+	pace_sample(&f->pace, 1, 1 * PACE_MS);
+	for (uint32_t i = 0; i < 4; i++)
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+	pace_sent(&f->pace, 1, BASE, T0, false);
+	pace_result(&f->pace, 0, BASE, T0 + 2 * PACE_MS, false);
+	assert_int_equal(poll_at(f, T0 + 3 * PACE_MS), 1); /* another shard's is its own */
+	assert_int_equal(f->probes[0].shard, 1);
+	pace_result(&f->pace, 1, BASE, T0 + 3 * PACE_MS, false);
+	assert_int_equal(pace_next(&f->pace, T0 + 3 * PACE_MS), T0 + 5 * PACE_MS);
+	assert_int_equal(poll_at(f, T0 + 5 * PACE_MS - 1), 0);
+	assert_int_equal(poll_at(f, T0 + 5 * PACE_MS), 3);
+	assert_int_equal(f->pace.stats.probes_gap, 0);
 }
 
 static void pace__three_later_results_and_one_round_trip_make_a_gap(void **state)
@@ -184,7 +222,7 @@ static void pace__three_later_results_and_one_round_trip_make_a_gap(void **state
 	assert_int_equal(poll_at(f, T0 + 900 * PACE_US), 0); /* its attempt is now the newest */
 }
 
-static void pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it(void **state)
+static void pace__window_bounds_what_is_in_flight_and_held_slots_leave_it(void **state)
 {
 	struct fixture *f = fixture_new(3);
 
@@ -196,8 +234,9 @@ static void pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it(void
 	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
 	assert_true(pace_has_room(&f->pace, 0, MAP_EXPRESS)); /* no pair shares a window */
 	assert_true(pace_has_room(&f->pace, 1, MAP_BULK));
-	pace_heard(&f->pace, 0, T0 + 3);
 	assert_int_equal(poll_at(f, T0 + 100 * PACE_MS), 1);
+	assert_false(pace_has_room(&f->pace, 0, MAP_BULK)); /* nobody knows what is the matter */
+	pace_held(&f->pace, 0, BASE, T0 + 100 * PACE_MS + 1, 0);
 	assert_true(pace_has_room(&f->pace, 0, MAP_BULK));
 	pace_sent(&f->pace, 0, BASE, T0 + 101 * PACE_MS, true); /* NEED's copy is in it again */
 	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
@@ -224,46 +263,70 @@ static void pace__silent_shard_is_probed_in_parts_and_its_window_stays_full(void
 	assert_int_equal(poll_at(f, now + 20 + 200 * PACE_MS), PACE_QUIET_MIN); /* the next ones */
 	assert_int_equal(f->probes[0].slot, BASE + PACE_QUIET_MIN);
 
-	/* An answer: it lives, and what has run out is probed at once. */
 	now += 201 * PACE_MS;
-	pace_heard(&f->pace, 0, now);
 	pace_held(&f->pace, 0, BASE + PACE_QUIET_MIN, now, f->probes[0].attempt);
 	assert_true(pace_has_room(&f->pace, 0, MAP_BULK)); /* what the switch holds has left it */
-	assert_int_equal(poll_at(f, now), 20 - PACE_QUIET_MIN);
-	assert_int_equal(f->probes[0].slot, BASE + 2 * PACE_QUIET_MIN);
 }
 
-/* R-PACE-11: four time-outs, all that have run out at once, and places in the window until then. */
-static void pace__what_waits_for_the_lanes_of_others_is_asked_for_later(void **state)
+/* R-PACE-11: what has waited 20 ms once may do so again, for a second. */
+static void pace__time_out_of_bulk_is_twice_the_longest_wait(void **state)
 {
-	struct fixture *f = fixture_new(4);
-	uint64_t due = T0 + 4 * PACE_MS;
+	struct fixture *f = fixture_new(5);
+	uint64_t now = T0 + 20 * PACE_MS;
 
 	(void)state;
 	pace_sample(&f->pace, 0, 300 * PACE_US); /* an RTO of 1 ms */
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 5; i++)
 		pace_sent(&f->pace, 0, BASE + i, T0, false);
-		if (i < 3)
-			pace_waits(&f->pace, 0, BASE + i);
+	pace_sent(&f->pace, 0, 0, T0, false); /* express has its own time-out */
+	pace_result(&f->pace, 0, BASE, now, false);
+	assert_int_equal(pace_next(&f->pace, now), now + 1 * PACE_MS);
+	pace_result(&f->pace, 0, 0, now, false);
+	assert_int_equal(pace_next(&f->pace, now), now + 40 * PACE_MS);
+	pace_result(&f->pace, 0, BASE + 1, now, false);
+	/* Nothing comes behind the last three, unless the window keeps it back. */
+	assert_int_equal(pace_next(&f->pace, now), now + 1 * PACE_MS);
+	pace_window(&f->pace, 0, MAP_BULK, 3);
+	assert_int_equal(pace_next(&f->pace, now), now + 40 * PACE_MS);
+	assert_int_equal(poll_at(f, now + 40 * PACE_MS - 1), 0);
+	assert_int_equal(poll_at(f, now + 40 * PACE_MS), 3);
+}
+
+static void pace__a_long_wait_is_forgotten_after_one_to_two_seconds(void **state)
+{
+	struct fixture *f = fixture_new(5);
+	uint64_t now = T0;
+
+	(void)state;
+	pace_sent(&f->pace, 0, BASE, now, false);
+	pace_result(&f->pace, 0, BASE, now += 300 * PACE_MS, false);
+	assert_int_equal(f->shards[0].longest_ns, 300 * PACE_MS);
+	for (uint32_t i = 1; i < 20; i++) {
+		pace_sent(&f->pace, 0, BASE, now + 90 * PACE_MS, false);
+		pace_result(&f->pace, 0, BASE, now += 100 * PACE_MS, false);
+		assert_int_equal(f->shards[0].longest_ns, 300 * PACE_MS);
 	}
-	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
-	pace_heard(&f->pace, 0, T0 + 1);
-	assert_int_equal(pace_next(&f->pace, T0), T0 + PACE_MS);
-	assert_int_equal(poll_at(f, T0 + PACE_MS), 1);
-	assert_int_equal(f->probes[0].slot, BASE + 3);
-	pace_result(&f->pace, 0, BASE + 3, T0 + PACE_MS + 1, true);
+	pace_sent(&f->pace, 0, BASE, now + 90 * PACE_MS, false);
+	pace_result(&f->pace, 0, BASE, now += 100 * PACE_MS, false);
+	assert_int_equal(f->shards[0].longest_ns, 10 * PACE_MS);
+	/* Who was sent twice, or probed, says nothing: its time may be that of a loss. */
+	pace_sent(&f->pace, 0, BASE, now, false);
+	pace_sent(&f->pace, 0, BASE, now, true);
+	pace_result(&f->pace, 0, BASE, now += 50 * PACE_MS, false);
+	assert_int_equal(f->shards[0].longest_ns, 10 * PACE_MS);
+}
+
+static void pace__no_wait_makes_a_time_out_longer_than_250_ms(void **state)
+{
+	struct fixture *f = fixture_new(5);
+	uint64_t now = T0 + 60000ull * PACE_MS;
+
+	(void)state;
 	pace_sample(&f->pace, 0, 300 * PACE_US);
-	assert_int_equal(pace_next(&f->pace, T0 + 2 * PACE_MS), due);
-	assert_int_equal(poll_at(f, due - 1), 0);
-	assert_int_equal(f->pace.shards[0].in_flight[MAP_BULK], 3);
-	pace_heard(&f->pace, 0, due - 1);
-	assert_int_equal(poll_at(f, due), 3);
-	assert_int_equal(f->pace.shards[0].in_flight[MAP_BULK], 0);
-	pace_held(&f->pace, 0, BASE, due + 1, 0);
-	assert_int_equal(f->pace.shards[0].waits.count, 2);
-	assert_int_equal(f->pace.shards[0].ring.count, 1);
-	pace_sent(&f->pace, 0, BASE + 1, due + 2, true); /* a resend is as any other */
-	assert_int_equal(f->pace.shards[0].flight.count, 1);
+	for (uint32_t i = 0; i < 5; i++)
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+	pace_result(&f->pace, 0, BASE, now, false);
+	assert_int_equal(pace_next(&f->pace, now), now + 250 * PACE_MS);
 }
 
 /* Nobody is probed twice before everybody was probed once, and no slot is always last in its burst: a
@@ -435,11 +498,15 @@ int main(void)
 		cmocka_unit_test(pace__only_the_last_contributor_measures_a_round_trip),
 		cmocka_unit_test(pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample),
 		cmocka_unit_test(pace__a_result_in_time_reduces_the_back_off_of_who_was_not_last),
-		cmocka_unit_test(pace__shard_that_answers_too_late_is_probed_in_parts),
+		cmocka_unit_test(pace__who_answers_and_needs_nothing_is_probed_in_parts),
+		cmocka_unit_test(pace__a_need_ends_the_doubt),
+		cmocka_unit_test(pace__a_result_gives_what_waits_another_timeout),
 		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
-		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
+		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_held_slots_leave_it),
 		cmocka_unit_test(pace__silent_shard_is_probed_in_parts_and_its_window_stays_full),
-		cmocka_unit_test(pace__what_waits_for_the_lanes_of_others_is_asked_for_later),
+		cmocka_unit_test(pace__time_out_of_bulk_is_twice_the_longest_wait),
+		cmocka_unit_test(pace__a_long_wait_is_forgotten_after_one_to_two_seconds),
+		cmocka_unit_test(pace__no_wait_makes_a_time_out_longer_than_250_ms),
 		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn_at_every_place),
 		cmocka_unit_test(pace__nobody_in_the_ring_is_probed_twice_in_a_timeout),
 		cmocka_unit_test(pace__large_ring_is_probed_in_short_bursts),
