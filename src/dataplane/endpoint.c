@@ -67,23 +67,51 @@ static enum worker_wish wish_of(const void *op, uint64_t first, uint32_t element
 	return segments_wish(op, first, elements);
 }
 
-/* R-WK-17: of what may be guessed, what tells its operations apart. 0: it may not. */
-static uint64_t key_of(const struct endpoint *endpoint, const struct endpoint_op *op)
+/* R-WK-17: what tells operations apart, and whether one may be guessed. */
+static void key_set(const struct endpoint *endpoint, const struct endpoint_op *op,
+		    struct worker_op *worker_op)
 {
 	struct map_descriptor descriptor = op->descriptor;
 
-	if (op->type != LANES_FLOAT32 || op->form != LANES_FREE ||
-	    endpoint->workers > GUESS_WORKERS_MAX)
-		return 0;
-	descriptor.number = 0;
-	return map_descriptor_hash(&descriptor);
+	descriptor.number = worker_op->stream;
+	worker_op->key = map_descriptor_hash(&descriptor);
+	worker_op->is_guessed = worker_op->is_scaled && op->type == LANES_FLOAT32 &&
+				op->form == LANES_FREE && endpoint->workers <= GUESS_WORKERS_MAX;
 }
 
-/* R-WK-11: what has no elements is unscaled, whatever its type. */
+/* What it is before it is submitted. R-WK-11: what has no elements is unscaled, whatever its type. */
+static void worker_op_of(const struct endpoint *endpoint, const struct endpoint_op *op,
+			 const struct lanes *lanes, struct worker_op *worker_op)
+{
+	*worker_op = (struct worker_op){ .hash = map_descriptor_hash(&op->descriptor),
+					 .count = op->count,
+					 .shape = lanes->shape,
+					 .stream = stream_of(endpoint, op, lanes->shape),
+					 .lane_op = lanes->lane_op,
+					 .is_scaled = lanes->way->exponent && op->count,
+					 .ends = op->ends,
+					 .parts = op->parts,
+					 .mine = op->mine,
+					 .wants = wish_of };
+	key_set(endpoint, op, worker_op);
+}
+
+void endpoint_place(struct endpoint *endpoint, const struct endpoint_op *op,
+		    struct past_place *place)
+{
+	struct worker_op worker_op;
+	struct lanes lanes;
+
+	if (!endpoint_lanes(endpoint, op, &lanes))
+		return;
+	worker_op_of(endpoint, op, &lanes, &worker_op);
+	worker_place(&endpoint->worker, &worker_op);
+	*place = worker_op.place;
+}
+
 int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
-	struct worker_op worker_op = { .hash = map_descriptor_hash(&op->descriptor),
-				       .count = op->count };
+	struct worker_op worker_op;
 	struct worker_event event = { .type = WORKER_SUBMIT, .op = &worker_op };
 	struct worker_actions actions;
 	struct lanes lanes;
@@ -94,18 +122,14 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 		return submit_latency(endpoint, op);
 	if (!endpoint_lanes(endpoint, op, &lanes))
 		return -EINVAL;
-	worker_op.stream = stream_of(endpoint, op, lanes.shape);
+	worker_op_of(endpoint, op, &lanes, &worker_op);
 	if (!worker_has_room(&endpoint->worker, worker_op.stream) || endpoint->ops_free_count == 0)
 		return -EAGAIN;
-	worker_op.shape = lanes.shape;
-	worker_op.lane_op = lanes.lane_op;
-	worker_op.ends = op->ends;
-	worker_op.parts = op->parts;
-	worker_op.mine = op->mine;
-	worker_op.is_scaled = lanes.way->exponent && op->count;
-	worker_op.key = worker_op.is_scaled ? key_of(endpoint, op) : 0;
+	if (op->place)
+		worker_op.place = *op->place;
+	else
+		worker_place(&endpoint->worker, &worker_op);
 	worker_op.cookie = op_keep(endpoint, op);
-	worker_op.wants = wish_of;
 	worker_op.caller = &endpoint->ops[worker_op.cookie];
 	endpoint->numbers[worker_op.cookie] = lanes;
 	worker_step(&endpoint->worker, &event, &actions);
@@ -217,14 +241,21 @@ enum link_load endpoint_load(const struct endpoint *endpoint)
 /* --- open, start, close ------------------------------------------------------------------------- */
 
 /* Touched only as it fills: calloc's zeros cost nothing. */
-static bool past_allocate(struct past *past, uint32_t ops_max)
+static bool past_allocate(struct endpoint *endpoint)
 {
-	*past = (struct past){ .ring = 1, .reach = PAST_REACH, .chunks = PAST_CHUNKS };
-	while (past->ring < PAST_REACH + ops_max)
-		past->ring *= 2;
-	past->ops = calloc(past->ring, sizeof(*past->ops));
-	past->exponents = calloc(past->ring, PAST_CHUNKS);
-	return past->ops && past->exponents;
+	endpoint->past = (struct past){ .ops = calloc(PAST_REACH, sizeof(struct past_op)),
+					.reach = PAST_REACH,
+					.rows = PAST_ROWS };
+	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
+		struct past_rows *rows = &endpoint->rows[i];
+
+		rows->size =
+			worker_rows(&endpoint->map, (enum map_stream)i, PAST_ROWS, PAST_ROWS_OPEN);
+		rows->exponents = calloc(1, rows->size);
+		if (!rows->exponents)
+			return false;
+	}
+	return endpoint->past.ops;
 }
 
 /* Everything whose size does not depend on the lanes. */
@@ -247,10 +278,11 @@ static bool allocate(struct endpoint *endpoint, bool is_latency)
 	endpoint->scratch = calloc(ENDPOINT_ELEMENTS_MAX, sizeof(*endpoint->scratch));
 	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
 		endpoint->op_states[i] = calloc(endpoint->ops_max, sizeof(*endpoint->op_states[i]));
-		if (!endpoint->op_states[i] ||
-		    (!is_latency && !past_allocate(&endpoint->past[i], endpoint->ops_max)))
+		if (!endpoint->op_states[i])
 			return false;
 	}
+	if (!is_latency && !past_allocate(endpoint))
+		return false;
 	return endpoint->shards && endpoint->worker.shards && endpoint->worker.slot &&
 	       endpoint->pace.shards && endpoint->pace.slot && endpoint->ops && endpoint->numbers &&
 	       endpoint->ops_free && endpoint->done && endpoint->short_bytes &&
@@ -329,7 +361,8 @@ int endpoint_start(struct endpoint *endpoint, uint32_t lanes)
 		.shards = endpoint->worker.shards,
 		.slot = endpoint->worker.slot,
 		.ops = { endpoint->op_states[MAP_EXPRESS], endpoint->op_states[MAP_BULK] },
-		.past = { endpoint->past[MAP_EXPRESS], endpoint->past[MAP_BULK] }
+		.past = endpoint->past,
+		.rows = { endpoint->rows[MAP_EXPRESS], endpoint->rows[MAP_BULK] }
 	};
 
 	if (endpoint->lanes || !lanes || lanes > WIRE_LANES_MAX || lanes % WIRE_LANES_STEP)
@@ -370,8 +403,7 @@ void endpoint_close(struct endpoint *endpoint)
 	}
 	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
 		free(endpoint->op_states[i]);
-		free(endpoint->past[i].ops);
-		free(endpoint->past[i].exponents);
+		free(endpoint->rows[i].exponents);
 	}
 	endpoint_latency_close(endpoint);
 	free(endpoint->shards);
@@ -386,5 +418,6 @@ void endpoint_close(struct endpoint *endpoint)
 	free(endpoint->short_bytes);
 	free(endpoint->hello_bytes);
 	free(endpoint->scratch);
+	free(endpoint->past.ops);
 	free(endpoint);
 }

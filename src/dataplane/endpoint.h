@@ -73,6 +73,7 @@ struct endpoint_op {
 	uint64_t *first_ns; /* NULL, or lent: when its first packet was built */
 	/* NULL, or lent, of sums of float32: becomes what the lanes do not say of each element; of Inf and NaN 0. */
 	float *rest;
+	const struct past_place *place; /* what endpoint_place found; NULL: it is called now */
 };
 
 enum endpoint_fault {
@@ -142,6 +143,11 @@ int endpoint_start(struct endpoint *endpoint, uint32_t lanes);
 /* How such an operation would travel. False: lanes cannot do it; in latency mode, which has sums of int32: always. */
 bool endpoint_lanes(const struct endpoint *endpoint, const struct endpoint_op *op,
 		    struct lanes *lanes);
+
+/* R-WK-17: the operation is called, which may be submitted behind later ones of the other stream. In the order of the
+ * calls, after endpoint_start. */
+void endpoint_place(struct endpoint *endpoint, const struct endpoint_op *op,
+		    struct past_place *place);
 
 /* 0; -EAGAIN while the stream's ring of operations is full; -EINVAL before endpoint_start, and for what
  * lanes or latency mode cannot do. */

@@ -71,7 +71,8 @@ struct endpoint {
 	uint8_t *hello_bytes;
 	int32_t *scratch; /* a chunk that straddles buffers: ENDPOINT_ELEMENTS_MAX */
 	struct worker_op_state *op_states[MAP_STREAMS];
-	struct past past[MAP_STREAMS];
+	struct past past;
+	struct past_rows rows[MAP_STREAMS];
 };
 
 static inline uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard,

@@ -52,9 +52,10 @@ struct tally_work {
 	struct tally_comm *comm;
 	struct tally_work *next, *prev; /* outstanding: by number; CALLING: the queue; or free */
 	struct tally_work *next_waiting;
-	struct control_op op; /* number, kind, type, op, count, stream, name */
-	int stream;           /* enum tally_stream: as asked for */
-	uint32_t deadline_ms; /* its own, or the communicator's; 0: none */
+	struct control_op op;    /* number, kind, type, op, count, stream, name */
+	struct past_place place; /* R-WK-17: what it repeats, found when it was numbered */
+	int stream;              /* enum tally_stream: as asked for */
+	uint32_t deadline_ms;    /* its own, or the communicator's; 0: none */
 	uint32_t segments_count;
 	struct endpoint_segment
 		*segments;  /* what is not empty, as it travels; `segment`, or allocated */
@@ -241,6 +242,8 @@ void work_folded(struct tally_comm *comm, struct tally_work *work);
 int work_report(const struct tally_comm *comm, const struct tally_work *work);
 /* One that has just been numbered, and has a deadline. */
 void work_deadline_set(struct tally_comm *comm, struct tally_work *work);
+/* One that has just been numbered. */
+void work_place(struct tally_comm *comm, struct tally_work *work);
 /* The endpoint takes it, or it waits until there is room. */
 void work_submit(struct tally_comm *comm, struct tally_work *work);
 /* Gives the endpoint what it has room for; true if that was anything. */

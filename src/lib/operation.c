@@ -319,6 +319,7 @@ static int number_and_submit(struct tally_comm *comm, struct tally_work *work, c
 	work_append(&comm->outstanding, work);
 	if (work->deadline_ms)
 		work_deadline_set(comm, work);
+	work_place(comm, work);
 	work_submit(comm, work);
 	return TALLY_OK;
 }

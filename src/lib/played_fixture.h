@@ -40,6 +40,7 @@ static struct {
 	uint32_t done_count, done_taken;
 	enum endpoint_fault fault;
 	uint32_t room;           /* so many operations are taken yet */
+	uint32_t placed;         /* so many were called */
 	void (*meanwhile)(void); /* while a thread waits or sleeps; NULL: until its time is over */
 	uint32_t short_at;       /* this malloc finds no memory; 0: none */
 	struct endpoint_stats stats;
@@ -71,6 +72,8 @@ uint64_t __wrap_endpoint_next(const struct endpoint *endpoint);
 uint32_t __wrap_endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint32_t max);
 enum endpoint_fault __wrap_endpoint_fault(const struct endpoint *endpoint);
 int __wrap_endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op);
+void __wrap_endpoint_place(struct endpoint *endpoint, const struct endpoint_op *op,
+			   struct past_place *place);
 void __wrap_endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats);
 const struct worker *__wrap_endpoint_worker(const struct endpoint *endpoint);
 
@@ -126,6 +129,16 @@ int __wrap_endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *
 	assert_true(test.ops_count < OPS_MAX);
 	test.ops[test.ops_count++] = *op;
 	return 0;
+}
+
+/* A row of one more byte for each. */
+void __wrap_endpoint_place(struct endpoint *endpoint, const struct endpoint_op *op,
+			   struct past_place *place)
+{
+	assert_true(test.is_held);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
+	assert_non_null(op);
+	*place = (struct past_place){ .row = test.placed++ };
 }
 
 void __wrap_endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats)

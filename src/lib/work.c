@@ -195,13 +195,13 @@ void work_rest(struct tally_comm *comm, struct tally_work *work)
 		work_append(&comm->complete, work);
 }
 
-static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
+static struct endpoint_op endpoint_op_of(const struct tally_comm *comm, struct tally_work *work)
 {
 	/* What this rank does not have, or does not want, is said by segments alone. */
 	bool is_whole = !work->fold && (work->op.kind == CONTROL_OP_ALLREDUCE ||
 					work->op.kind == CONTROL_OP_BARRIER);
 	const struct work_way way = work_way(work);
-	const struct endpoint_op op = {
+	return (struct endpoint_op){
 		.descriptor = { .number = work->op.number,
 				.kind = work->op.kind,
 				.type = work->op.type,
@@ -227,7 +227,21 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.cookie = (uintptr_t)work,
 		.is_out_of_range = &work->is_out_of_range,
 		.first_ns = comm->timeline ? &work->first_ns : NULL,
+		.place = &work->place,
 	};
+}
+
+/* R-WK-17: in the order of the numbers, whatever waits for room. */
+void work_place(struct tally_comm *comm, struct tally_work *work)
+{
+	const struct endpoint_op op = endpoint_op_of(comm, work);
+
+	endpoint_place(comm->endpoint, &op, &work->place);
+}
+
+static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
+{
+	const struct endpoint_op op = endpoint_op_of(comm, work);
 
 	if (endpoint_submit(comm->endpoint, &op))
 		return false; /* -EAGAIN: its ring is full */

@@ -86,6 +86,7 @@ static void submit__hands_the_endpoint_what_the_call_has_said(void **state)
 	assert_ptr_equal(test.ops[1].segments[1].source, z);
 	assert_int_equal(test.ops[1].op, LANES_SUM);
 	assert_int_equal(test.ops[1].stream, MAP_EXPRESS);
+	assert_int_equal(test.ops[1].place->row, 1);
 	assert_int_equal(test.begins, 2);
 	is_done(works[1]);
 	test.frees = 0;
@@ -106,6 +107,7 @@ static void submit__waits_for_room_in_its_stream(void **state)
 		works[i]->op.stream = i == 3 ? MAP_BULK : MAP_EXPRESS;
 		atomic_store(&works[i]->state, WORK_WAITING);
 		test.room = i == 3; /* only then is there any */
+		work_place(&test.comm, works[i]);
 		work_submit(&test.comm, works[i]);
 	}
 	assert_int_equal(test.ops_count, 1);
@@ -120,6 +122,9 @@ static void submit__waits_for_room_in_its_stream(void **state)
 	assert_int_equal(test.ops_count, 5);
 	assert_int_equal(test.ops[4].cookie, (uintptr_t)works[4]);
 	assert_false(work_submit_waiting(&test.comm));
+	for (uint32_t i = 0; i < 5; i++) /* R-WK-17: in the order of the calls */
+		assert_int_equal(works[i]->place.row, i);
+	assert_int_equal(test.ops[0].place->row, 3);
 }
 
 /* ---- results ---- */

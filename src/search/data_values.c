@@ -161,7 +161,8 @@ struct worker_op op_make(const struct data_config *config, uint32_t worker, uint
 				   .wants = wish_of,
 				   .caller = &wishers[worker][op],
 				   .is_scaled = config->ops[op].is_scaled,
-				   .key = config->keys[op] };
+				   .key = 2u * config->keys[op] + (config->express >> op & 1),
+				   .is_guessed = config->keys[op] };
 }
 
 int tag_chunk(const struct data_config *config, uint32_t tag)

@@ -6,7 +6,9 @@
 #include "search/data_world.h"
 #include "search/slow.h"
 
-enum { REACH = DATA_OPS, PAST = 2 * DATA_OPS };
+/* Everything is in reach. */
+enum { REACH = DATA_OPS, ROWS = 2 * DATA_OPS * DATA_SHARDS * MAP_EXPRESS_SLOTS_MIN };
+_Static_assert(DATA_POOL <= MAP_EXPRESS_SLOTS_MIN + 0, "rows of all streams have room");
 
 /* A worker in full, for a step. */
 struct scratch {
@@ -14,8 +16,8 @@ struct scratch {
 	struct worker_shard shards[DATA_SHARDS];
 	struct worker_slot slots[DATA_SHARDS * (MAP_EXPRESS_SLOTS_MIN + DATA_POOL)];
 	struct worker_op_state ops[MAP_STREAMS][DATA_OPS];
-	struct past_op past[MAP_STREAMS][PAST];
-	uint8_t exponents[MAP_STREAMS][PAST * DATA_GUESSED];
+	struct past_op past[REACH];
+	uint8_t exponents[MAP_STREAMS][ROWS];
 };
 
 static struct worker_slot *scratch_slot(struct scratch *scratch, uint32_t cell)
@@ -31,15 +33,14 @@ static uint32_t ring_of(void)
 static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life)
 {
 	struct worker_memory memory = {
-		scratch->shards, scratch->slots, { scratch->ops[0], scratch->ops[1] }, { { 0 } }
+		.shards = scratch->shards,
+		.slot = scratch->slots,
+		.ops = { scratch->ops[0], scratch->ops[1] },
+		.past = { .ops = scratch->past, .reach = REACH, .rows = DATA_OPS }
 	};
 
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)
-		memory.past[i] = (struct past){ .ops = scratch->past[i],
-						.exponents = scratch->exponents[i],
-						.ring = PAST,
-						.reach = REACH,
-						.chunks = DATA_GUESSED };
+		memory.rows[i] = (struct past_rows){ scratch->exponents[i], ROWS };
 	memset(scratch->ops, 0, sizeof(scratch->ops));
 	worker_init(&scratch->worker, &world.map, world.slots_all, DATA_LANES, ring_of(), &memory);
 	for (uint32_t i = 0; i < world.map.shards; i++) {
@@ -52,40 +53,35 @@ static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life
 }
 
 /* What was agreed of the chunks that are stored. */
-static uint64_t past_load(const struct worker_state *from, const struct worker_op *op,
-			  struct past *past)
+static void past_load(const struct worker_state *from, struct scratch *scratch,
+		      struct worker_op *op)
 {
+	struct past_rows *rows = &scratch->worker.stream[op->stream].rows;
 	uint32_t index = (uint32_t)op->cookie, first = op_first_chunk(world.config, index);
-	uint32_t chunks = op_chunks(world.config, index);
-	uint64_t number;
 
-	if (!op->key)
-		return PAST_NONE;
-	number = past_put(past, op->key, chunks);
-	for (uint32_t i = 0; i < chunks; i++)
+	worker_place(&scratch->worker, op);
+	past_open(rows, &op->place);
+	for (uint32_t i = 0; i < op_chunks(world.config, index); i++)
 		if (from->stored[first + i])
-			past_note(past, number, i, exponent_max(world.config, first + i));
-	return number;
+			past_note(rows, &op->place, i, exponent_max(world.config, first + i));
 }
 
 /* R-WK-18: that, and nothing else, is known after a step. */
 static void past_judge(const struct worker_state *to, const struct scratch *scratch,
 		       struct step *step)
 {
-	uint64_t number[MAP_STREAMS] = { 0 };
+	const uint8_t *known[MAP_STREAMS] = { scratch->exponents[0], scratch->exponents[1] };
 
 	for (uint32_t i = 0; i < to->submitted; i++) {
 		struct worker_op op = op_make(world.config, 0, i);
-		const uint8_t *known = scratch->exponents[op.stream];
+		uint32_t longest = world.map.shards * world.map.pool[op.stream];
 
-		if (!op.key)
-			continue;
-		known += number[op.stream]++ * DATA_GUESSED;
-		for (uint32_t c = 0; c < op_chunks(world.config, i); c++) {
+		for (uint32_t c = 0; op.is_guessed && c < op_chunks(world.config, i) && c < longest;
+		     c++) {
 			uint32_t chunk = op_first_chunk(world.config, i) + c;
 			uint32_t agreed = exponent_max(world.config, chunk);
 
-			if (known[c] != (to->stored[chunk] ? agreed : PAST_OPEN))
+			if (*known[op.stream]++ != (to->stored[chunk] ? agreed : PAST_OPEN))
 				step_broken(step, "R-WK-18: what is known of a chunk is not its "
 						  "agreed exponent");
 		}
@@ -98,13 +94,13 @@ static void ops_load(const struct worker_state *from, uint32_t worker, struct sc
 		struct worker_op op = op_make(world.config, worker, i);
 		struct worker_stream *stream = &scratch->worker.stream[op.stream];
 
+		past_load(from, scratch, &op);
 		stream->ops[stream->tail++ % ring_of()] =
 			(struct worker_op_state){ .op = op,
 						  .first = stream->chunks,
 						  .chunks = op_chunks(world.config, i),
 						  .done = from->done[i],
-						  .full = map_full(op.shape, DATA_LANES),
-						  .past = past_load(from, &op, &stream->past) };
+						  .full = map_full(op.shape, DATA_LANES) };
 		stream->chunks += op_chunks(world.config, i);
 	}
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)
@@ -341,12 +337,19 @@ static void worker_act(uint32_t worker, const struct worker_event *event,
 		       struct worker_state *state, struct step *step)
 {
 	const struct worker_state before = *state;
+	struct worker_event now = *event;
 	struct worker_actions actions;
+	struct worker_op called;
 	struct scratch scratch;
 	uint32_t cell = packet ? packet->cell : 0;
 
 	worker_load(state, worker, &scratch);
-	worker_step(&scratch.worker, event, &actions);
+	if (event->op) {
+		called = *event->op;
+		worker_place(&scratch.worker, &called);
+		now.op = &called;
+	}
+	worker_step(&scratch.worker, &now, &actions);
 	worker_save(&scratch, state);
 	if (actions.build || actions.probe || actions.resend)
 		cell = cell_find(event->shard, actions.slot);

@@ -152,68 +152,77 @@ static struct worker_chunk told(const struct chunk *chunk)
 				      .elements = elements_of(chunk) };
 }
 
-static bool may_be_guessed(uint32_t op, enum map_stream stream)
+static bool is_alike(uint32_t a, uint32_t b)
 {
-	bool is_express = world.config->express >> op & 1;
-
-	return world.config->keys[op] && is_express == (stream == MAP_EXPRESS);
+	return world.config->keys[a] == world.config->keys[b] &&
+	       (world.config->express >> a & 1) == (world.config->express >> b & 1);
 }
 
-/* The operation that comes `by` (1 or -1) behind this one among those that may be guessed; ops_count: none. */
-static uint32_t beside(uint32_t op, enum map_stream stream, int by)
+/* R-WK-17: so many chunks until a slot's turn comes again. */
+static uint32_t turn_of(uint32_t op)
 {
-	do
-		op += (uint32_t)by;
-	while (op < world.config->ops_count && !may_be_guessed(op, stream));
-	return op < world.config->ops_count ? op : world.config->ops_count;
+	uint32_t shards = world.config->shards ? world.config->shards : 1;
+
+	return shards * (world.config->express >> op & 1 ? (uint32_t)MAP_EXPRESS_SLOTS_MIN
+							 : world.config->pool);
 }
 
-static uint32_t match_of(uint32_t a, uint32_t b, enum map_stream stream)
+/* Are they two of equal operations in a row, with fewer chunks from one to the other than a turn? */
+static bool is_near(uint32_t from, uint32_t op)
 {
-	const uint32_t none = world.config->ops_count;
+	uint32_t between = 0, chunks;
+
+	for (uint32_t i = from; i < op; i++) {
+		chunks = op_chunks(world.config, i);
+		between += chunks < turn_of(op) ? chunks : turn_of(op);
+		if (!is_alike(i, op))
+			return false;
+	}
+	return between < turn_of(op);
+}
+
+static bool may_repeat(uint32_t from, uint32_t op)
+{
+	return from < op && is_alike(from, op) && (!world.config->keys[op] || !is_near(from, op));
+}
+
+static uint32_t match_of(uint32_t a, uint32_t b)
+{
 	uint32_t length = 0;
 
-	while ((a = beside(a, stream, -1)) != none && (b = beside(b, stream, -1)) != none &&
-	       world.config->keys[a] == world.config->keys[b])
+	while (a && b && is_alike(--a, --b))
 		length++;
 	return length;
 }
 
 /* R-WK-17; everything is in reach. */
-static uint32_t repeats(uint32_t op, enum map_stream stream)
+static uint32_t repeats(uint32_t op)
 {
 	const uint32_t none = world.config->ops_count;
-	uint32_t last = beside(op, stream, -1), best = none;
+	uint32_t best = none;
 
-	if (last == none)
-		return none;
-	if (repeats(last, stream) != none) {
-		uint32_t next = beside(repeats(last, stream), stream, 1);
-
-		if (next < op && world.config->keys[next] == world.config->keys[op])
-			return next;
-	}
+	if (op && repeats(op - 1) != none && may_repeat(repeats(op - 1) + 1, op))
+		return repeats(op - 1) + 1;
 	for (uint32_t other = 0; other < op; other++)
-		if (may_be_guessed(other, stream) &&
-		    world.config->keys[other] == world.config->keys[op] &&
-		    (best == none || match_of(other, op, stream) >= match_of(best, op, stream)))
+		if (may_repeat(other, op) &&
+		    (best == none || match_of(other, op) >= match_of(best, op)))
 			best = other;
 	return best;
 }
 
 /* R-WK-18: a chunk's first round. False: it may not start. */
-static bool first_round(const struct worker_state *state, enum map_stream stream,
-			const struct chunk *chunk, uint16_t governing, enum wire_round *round,
-			uint16_t *scale)
+static bool first_round(const struct worker_state *state, const struct chunk *chunk,
+			uint16_t governing, enum wire_round *round, uint16_t *scale)
 {
 	uint32_t none = world.config->ops_count, from, agreed = 0;
 
 	*scale = governing;
 	*round = !is_scaled(chunk) || governing != 0xffff ? WIRE_DATA : WIRE_EXPONENT;
-	if (*round == WIRE_DATA || !may_be_guessed(chunk->op, stream))
+	if (*round == WIRE_DATA || !world.config->keys[chunk->op] ||
+	    chunk->index >= turn_of(chunk->op))
 		return true;
-	from = repeats(chunk->op, stream);
-	for (uint32_t i = 0; i < 2 && from != none; i++, from = repeats(from, stream)) {
+	from = repeats(chunk->op);
+	for (uint32_t i = 0; i < 2 && from != none; i++, from = repeats(from)) {
 		uint32_t number = op_first_chunk(world.config, from) + chunk->index;
 
 		*round = WIRE_GUESS;
@@ -383,7 +392,7 @@ const char *slow_worker(const struct worker_state *state, const struct slow_even
 		enum wire_round round;
 		uint16_t scale;
 
-		if (!first_round(state, event->stream, &chunk, governing, &round, &scale))
+		if (!first_round(state, &chunk, governing, &round, &scale))
 			return "R-WK-18: a chunk starts before all know what it is guessed from";
 		build(state, event, was, k, round, scale, &want);
 	} else if (event->move == DO_PROBE) {

@@ -3,6 +3,7 @@
 #include "search/walks.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/dense/worker.h"
 #include "search/record.h"
@@ -12,7 +13,15 @@
 #define ACTION(name) RECORD_FIELD(struct worker_actions, name)
 #define HEADER(name) RECORD_FIELD(struct wire, name)
 
-enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, PARTS_MAX = 5, REACH = 6, PAST = 16, CHUNKS = 2 };
+enum {
+	SHARDS = 3,
+	SLOTS = 24,
+	OPS_MAX = 4,
+	PARTS_MAX = 5,
+	REACH = 32,
+	ROWS = 1,
+	ROWS_SIZE = (ROWS + OPS_MAX) * SHARDS * SLOTS
+};
 
 /* clang-format off */
 static const struct record_field action_fields[] = {
@@ -35,11 +44,13 @@ static struct worker worker;
 static struct worker_shard shards[SHARDS];
 static struct worker_slot slots[SHARDS * SLOTS];
 static struct worker_op_state ops[MAP_STREAMS][OPS_MAX];
-static struct past_op past[MAP_STREAMS][PAST];
-static uint8_t exponents[MAP_STREAMS][PAST * CHUNKS];
-static uint64_t parts_ends[MAP_STREAMS][OPS_MAX][PARTS_MAX]; /* of the last ones that have parts */
+static struct past_op past[REACH];
+static uint8_t exponents[MAP_STREAMS][ROWS_SIZE];
+static struct worker_op called[MAP_STREAMS]; /* and not submitted, if it has a shape */
+static uint64_t parts_ends[MAP_STREAMS][OPS_MAX + 1]
+			  [PARTS_MAX]; /* of the last ones that have parts */
 static uint32_t parts_drawn[MAP_STREAMS];
-static uint64_t wanted[MAP_STREAMS][OPS_MAX]
+static uint64_t wanted[MAP_STREAMS][OPS_MAX + 1]
 		      [3]; /* of the last ones: elements [0, 1) are wanted, by nobody else if 2 */
 static uint32_t wanted_drawn[MAP_STREAMS];
 
@@ -122,7 +133,7 @@ static void happens(const struct worker_event *event)
 /* R-WK-13: its elements in parts, some of which may be empty. */
 static void draw_parts(struct worker_op *op, enum map_stream stream)
 {
-	uint64_t *ends = parts_ends[stream][parts_drawn[stream]++ % OPS_MAX], at = 0;
+	uint64_t *ends = parts_ends[stream][parts_drawn[stream]++ % (OPS_MAX + 1)], at = 0;
 
 	op->lane_op = WIRE_TAKE;
 	op->is_scaled = false;
@@ -149,7 +160,7 @@ static enum worker_wish wants(const void *caller, uint64_t first, uint32_t eleme
 
 static void draw_wants(struct worker_op *op, enum map_stream stream)
 {
-	uint64_t *range = wanted[stream][wanted_drawn[stream]++ % OPS_MAX];
+	uint64_t *range = wanted[stream][wanted_drawn[stream]++ % (OPS_MAX + 1)];
 
 	range[0] = draw(2) ? rng_log(&rng, 1, op->count + 1) - 1 : 0;
 	range[1] = draw(2) ? rng_log(&rng, 1, op->count + 1) - 1 : op->count;
@@ -175,8 +186,9 @@ static void draw_key(struct worker_op *op)
 
 	op->shape = one;
 	op->count = chunks * worker.lanes;
-	op->key = chunks * 2 + !draw(3);
+	op->key = (chunks * 2 + !draw(3)) * MAP_STREAMS + op->stream;
 	op->is_scaled = true;
+	op->is_guessed = true;
 	op->lane_op = WIRE_ADD;
 }
 
@@ -186,6 +198,7 @@ static struct worker_op drawn_op(const char *what, enum map_stream stream, uint6
 	const struct map_shape one = { 1, 1 };
 	uint64_t hash = rng_next(&rng), cookie = rng_next(&rng);
 	struct worker_op op = { .hash = hash,
+				.key = 100 + draw(3),
 				.cookie = cookie,
 				.shape = drawn_shape(),
 				.stream = stream,
@@ -203,9 +216,9 @@ static struct worker_op drawn_op(const char *what, enum map_stream stream, uint6
 		op.parts = draw(PARTS_MAX + 1); /* of a sum: they take turns */
 	else if (may_repeat && draw(2))
 		draw_key(&op);
-	record("%s %u %llu %llu %llu %u %u %llu %u %u", what, stream, (unsigned long long)hash,
+	record("%s %u %llu %llu %llu %u %u %llu %u %u %u", what, stream, (unsigned long long)hash,
 	       (unsigned long long)op.count, (unsigned long long)cookie, op.lane_op, op.is_scaled,
-	       (unsigned long long)op.key, op.shape.elements, op.shape.lanes);
+	       (unsigned long long)op.key, op.is_guessed, op.shape.elements, op.shape.lanes);
 	record_parts(&op);
 	if (draw(4))
 		record_also(" ;");
@@ -214,16 +227,28 @@ static struct worker_op drawn_op(const char *what, enum map_stream stream, uint6
 	return op;
 }
 
+/* R-WK-17: calls have one order; a stream in which one waits does not hold up the other. */
+static void call(enum map_stream stream)
+{
+	bool is_huge = steps_left < 40 && !draw(8); /* nothing completes behind it */
+	uint64_t chunks = is_huge ? near_bound(4) + 1 : draw(4 * run + 2);
+
+	called[stream] = drawn_op("call", stream, chunks, !is_huge);
+	worker_place(&worker, &called[stream]);
+}
+
 static void submit(void)
 {
 	enum map_stream stream = (enum map_stream)draw(MAP_STREAMS);
-	bool is_huge = steps_left < 40 && !draw(8); /* nothing completes behind it */
-	uint64_t chunks = is_huge ? near_bound(4) + 1 : draw(4 * run + 2);
 	struct worker_op op;
 
-	if (!worker_has_room(&worker, stream))
+	if (!called[stream].shape.lanes)
+		call(stream);
+	if (!worker_has_room(&worker, stream) || !draw(4))
 		return;
-	op = drawn_op("submit", stream, chunks, !is_huge);
+	op = called[stream];
+	called[stream] = (struct worker_op){ 0 };
+	record("submit %u", stream);
 	happens(&(struct worker_event){ .type = WORKER_SUBMIT, .op = &op });
 }
 
@@ -377,7 +402,6 @@ static void begin_late(enum map_stream which)
 		.chunks = before + more,
 		.done = before,
 		.full = map_full(under_way.shape, worker.lanes),
-		.past = PAST_NONE,
 	};
 	for (uint32_t shard = 0; shard < worker.map.shards; shard++)
 		worker.shards[shard].next[which] = groups * stays;
@@ -386,17 +410,17 @@ static void begin_late(enum map_stream which)
 static void begin(uint32_t number)
 {
 	static const uint32_t lanes[] = { 4, 8, 360, WIRE_LANES_MAX };
-	struct worker_memory memory = { shards, slots, { ops[0], ops[1] }, { { 0 } } };
+	struct worker_memory memory = { .shards = shards,
+					.slot = slots,
+					.ops = { ops[0], ops[1] },
+					.past = { .ops = past, .reach = REACH, .rows = ROWS } };
 	uint32_t most;
 	struct map map;
 
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)
-		memory.past[i] = (struct past){ .ops = past[i],
-						.exponents = exponents[i],
-						.ring = PAST,
-						.reach = REACH,
-						.chunks = CHUNKS };
+		memory.rows[i] = (struct past_rows){ exponents[i], ROWS_SIZE };
 	rng_init(&rng, 1, number);
+	memset(called, 0, sizeof(called));
 	run = 1 + draw(4);
 	most = lanes[draw(4)];
 	if (!map_init(&map, 1 + number % SHARDS, SLOTS, run))

@@ -9,7 +9,7 @@ from replay_numbers import expect
 EXPRESS, BULK = range(2)
 EXPRESS_CHUNKS, EXPRESS_SLOTS = 64, 4  # R-MAP-2; of so few slots
 KEPT = 4  # operations of a stream
-REACH, GUESSED = 6, 2  # R-WK-17, R-WK-18: so few, not 1,024
+REACH, ROWS = 32, 1  # R-WK-17: so few, not 2,048 and 512
 AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
 DATA_KINDS = wire.DATA, wire.GUESS
 SHORT, MAX, TAKE = 1, 2, 3  # lane operations: MAX and TAKE have no DETAIL
@@ -49,14 +49,14 @@ def turn(index, chunks, parts, run):
 
 
 class Operation:
-    def __init__(self, stream, lanes, numbers, parts, wanted):
+    def __init__(self, stream, lanes, numbers, parts, wanted, past=None):
         self.mine, self.parts, *self.ends = parts
         self.wanted = wanted  # elements [0, 1), by nobody else if 2; or all
-        self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, self.key, *shape = numbers
-        self.first, self.done, self.shape, self.run = stream.chunks, 0, shape, stream.run
+        self.hash, self.count, self.cookie, self.lane_op, self.is_scaled, key, is_guessed, *shape = numbers
+        self.done, self.shape, self.run = 0, shape, stream.run
         self.full = full_of(lanes, *shape)
         self.chunks = max(1, -(-self.count // self.full))  # R-MAP-5
-        self.entry = stream.past.put(self.key) if self.is_scaled and self.key else None
+        self.entry = past.put(key, stream.which, self.chunks, is_guessed) if past else None
 
     def told(self, chunk):
         """Cookie, first element and how many elements."""
@@ -95,10 +95,10 @@ class Operation:
 
 
 class Stream:
-    def __init__(self, pool, base, run):
-        self.pool, self.base, self.run = pool, base, run
+    def __init__(self, which, pool, base, run):
+        self.which, self.pool, self.base, self.run = which, pool, base, run
         self.ops, self.chunks = [], 0  # of those that are kept; submitted ever
-        self.past = Past(REACH, GUESSED)
+        self.called = None  # and not submitted
 
 
 class Shard:
@@ -111,8 +111,9 @@ class Shard:
 class Worker:
     def __init__(self, slots, run, lanes, *shards):
         self.lanes, self.shards = lanes, [Shard(*shard) for shard in shards]
-        self.streams = [Stream(EXPRESS_SLOTS, 0, 1),
-                        Stream((slots - EXPRESS_SLOTS) // run * run, EXPRESS_SLOTS, run)]
+        self.streams = [Stream(EXPRESS, EXPRESS_SLOTS, 0, 1),
+                        Stream(BULK, (slots - EXPRESS_SLOTS) // run * run, EXPRESS_SLOTS, run)]
+        self.past = Past([len(shards) * stream.pool for stream in self.streams], REACH, ROWS)
 
     # -- where chunks are --
 
@@ -139,7 +140,7 @@ class Worker:
         op = self.op_of(which, chunk)
         if not op.entry or slot.governing != wire.UNKNOWN:
             return None
-        return self.streams[which].past.guess(op.entry, chunk - op.first)
+        return self.past.guess(op.entry, chunk - op.first)
 
     # -- what happens --
 
@@ -147,20 +148,24 @@ class Worker:
         """An operation is under way, and all before it is complete."""
         *numbers, parts, wanted, (first, before, k) = numbers
         self.streams[which].chunks = first
-        self.take(which, numbers, parts, wanted)
+        self.take(which, Operation(self.streams[which], self.lanes, numbers, parts, wanted))
         self.streams[which].ops[0].done = before
         for shard in self.shards:
             shard.next[which] = k
 
-    def take(self, which, numbers, parts, wanted):
+    def take(self, which, operation):
         stream = self.streams[which]
-        stream.ops.append(Operation(stream, self.lanes, numbers, parts, wanted))
-        stream.chunks += stream.ops[-1].chunks
+        operation.first = stream.chunks
+        stream.ops.append(operation)
+        stream.chunks += operation.chunks
 
-    def submit(self, which, *numbers):
-        *numbers, parts, wanted, actions, header, trim, look = numbers
-        self.take(which, numbers, parts, wanted)
-        self.compare({}, actions, header, trim, look)
+    def call(self, which, *numbers):
+        *numbers, parts, wanted = numbers
+        self.streams[which].called = Operation(self.streams[which], self.lanes, numbers, parts, wanted, self.past)
+
+    def submit(self, which, *found):
+        self.take(which, self.streams[which].called)
+        self.compare({}, *found)
 
     def start(self, at, which, *found):
         shard = self.shards[at]
@@ -321,5 +326,5 @@ def event(name, *arguments):
     getattr(Walk.worker, name)(*arguments)
 
 
-EVENTS = ("late", "submit", "start", "comes", "probe")
+EVENTS = ("late", "call", "submit", "start", "comes", "probe")
 CALLS = {"worker": begin, **{name: functools.partial(event, name) for name in EVENTS}}

@@ -50,9 +50,8 @@ class Operation:
         self.chunks = self.left = max(1, math.ceil(self.count / lanes))  # R-MAP-5
         self.stream = EXPRESS if self.chunks <= EXPRESS_CHUNKS else BULK
         self.is_scaled = self.way.is_scaled and self.count > 0  # R-WK-8, R-WK-11
-        self.hash = wire.descriptor_hash(number, ALLREDUCE, dtype, op, self.count, 0, name)
-        self.key = wire.descriptor_hash(0, ALLREDUCE, dtype, op, self.count, 0, name)  # R-WK-17
-        self.entry = None
+        self.hash, self.key = (wire.descriptor_hash(n, ALLREDUCE, dtype, op, self.count, 0, name)  # R-MAP-6, R-WK-17
+                               for n in (number, self.stream))
         self.submitted_at = now()
 
     def values(self):
@@ -219,7 +218,6 @@ class Worker:
         self.host, self.rank, self.size, self.mtu = host, rank, size, mtu
         self.shards, self.operations, self.submitted = [], {}, 0
         self.counters, self.lanes = [0, 0], 0  # R-MAP-3: c of express and bulk
-        self.pasts = Past(), Past()
         self.ring_interval, self.ring_at, self.stall_at = 0.004, 0.0, 0.0
         self.inbox, self.state, self.heartbeat_s = b"", "JOINING", 10.0
         self.heard_at = self.said_at = now()
@@ -234,6 +232,7 @@ class Worker:
             if now() > limit + 0.5:  # R-CT-50
                 self.fail("timeout", f"the job has not begun in {patience_s} s")
             self.turn()
+        self.past = Past([sum(shard.pairs[stream].pool for shard in self.shards) for stream in (EXPRESS, BULK)])
 
     # ---- control ----
 
@@ -319,8 +318,8 @@ class Worker:
         operation = Operation(self.submitted, values, dtype, op, name, self.lanes, self.size)
         self.operations[self.submitted] = operation
         self.submitted += 1  # R-MAP-1
-        if operation.is_scaled and dtype == FLOAT32 and self.size <= 64:
-            operation.entry = self.pasts[operation.stream].put(operation.key)
+        may_be_guessed = operation.is_scaled and dtype == FLOAT32 and self.size <= 64
+        operation.entry = self.past.put(operation.key, operation.stream, operation.chunks, may_be_guessed)
         run = self.shards[0].run if operation.stream == BULK else 1
         for i in range(operation.chunks):  # R-MAP-3
             c = self.counters[operation.stream]
@@ -347,8 +346,8 @@ class Worker:
             operation, i = pair.chunks[pair.next_k]
             is_unscaled = operation.is_scaled and slot.exponent == wire.UNKNOWN  # R-WK-8
             kind, guess = wire.EXPONENT if is_unscaled else wire.DATA, None
-            if is_unscaled and operation.entry:
-                guess = self.pasts[operation.stream].guess(operation.entry, i)
+            if is_unscaled:
+                guess = self.past.guess(operation.entry, i)
             if guess is False:
                 break  # R-WK-18: it waits
             if guess is not None:
@@ -475,7 +474,7 @@ class Worker:
         part = slice(at, at + len(operation.part(slot.i)))
         kind = operation.packed, self.size, operation.op == AVG
         if slot.kind in (wire.DATA, wire.GUESS):
-            if operation.entry:
+            if operation.is_scaled:
                 operation.entry.agreed[slot.i] = own if slot.kind == wire.GUESS else min(slot.scale, 254)
             slot.sums = lanes
             values = operation.unpack(lanes, slot.scale, kind[2])

@@ -48,13 +48,18 @@ void worker_init(struct worker *worker, const struct map *map, uint32_t slots, u
 				   .slots = slots,
 				   .ops_max = ops_max,
 				   .shards = memory->shards,
-				   .slot = memory->slot };
+				   .slot = memory->slot,
+				   .past = { .ops = memory->past.ops,
+					     .reach = memory->past.reach,
+					     .rows = memory->past.rows } };
 	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
-		const struct past *past = &memory->past[i];
+		enum map_stream stream = (enum map_stream)i;
 
-		CORE_ASSERT(!past->ops || past->ring >= past->reach + ops_max);
-		worker->stream[i] = (struct worker_stream){ .ops = memory->ops[i], .past = *past };
-		worker->stream[i].past.count = 0;
+		worker->stream[i] =
+			(struct worker_stream){ .ops = memory->ops[i], .rows = memory->rows[i] };
+		worker->past.turn[i] = map->shards * map->pool[i];
+		CORE_ASSERT(!memory->past.ops ||
+			    memory->rows[i].size >= worker_rows(map, stream, memory->past.rows, 1));
 	}
 	for (uint32_t shard = 0; shard < map->shards; shard++)
 		worker->shards[shard] = (struct worker_shard){ 0 };
@@ -62,9 +67,43 @@ void worker_init(struct worker *worker, const struct map *map, uint32_t slots, u
 		worker->slot[i] = (struct worker_slot){ .governing = WIRE_EXPONENT_UNKNOWN };
 }
 
+uint64_t worker_rows(const struct map *map, enum map_stream stream, uint32_t rows, uint32_t open)
+{
+	return (uint64_t)(rows + open) * map->shards * map->pool[stream];
+}
+
+/* What operations on their way are guessed from stays until they are complete. */
+static bool has_room_for_row(const struct worker *worker, enum map_stream which)
+{
+	const struct worker_stream *stream = &worker->stream[which];
+	const struct past_place *oldest, *latest;
+
+	if (!worker->past.ops || stream->head == stream->tail)
+		return true;
+	oldest = &op_at(worker, which, stream->head)->op.place;
+	latest = &op_at(worker, which, stream->tail - 1)->op.place;
+	return latest->row + latest->length - oldest->row + worker->past.turn[which] +
+		       past_kept(&worker->past, which) <=
+	       stream->rows.size;
+}
+
 bool worker_has_room(const struct worker *worker, enum map_stream stream)
 {
-	return worker->stream[stream].tail - worker->stream[stream].head < worker->ops_max;
+	return worker->stream[stream].tail - worker->stream[stream].head < worker->ops_max &&
+	       has_room_for_row(worker, stream);
+}
+
+void worker_place(struct worker *worker, struct worker_op *op)
+{
+	const struct past_call call = {
+		.key = op->key,
+		.chunks = map_chunks(op->count, map_full(op->shape, worker->lanes)),
+		.stream = op->stream,
+		.is_guessed = op->is_guessed,
+	};
+
+	CORE_ASSERT(!op->is_guessed || op->is_scaled);
+	past_put(&worker->past, &call, &op->place);
 }
 
 enum map_stream worker_stream_of(const struct worker *worker, struct map_shape shape,
@@ -79,15 +118,13 @@ enum map_stream worker_stream_of(const struct worker *worker, struct map_shape s
 static enum past_guess first_round(const struct worker *worker, enum map_stream stream,
 				   const struct worker_slot *slot, uint64_t chunk, uint16_t *guess)
 {
-	const struct past *past = &worker->stream[stream].past;
 	const struct worker_op_state *state;
 
-	if (slot->governing != WIRE_EXPONENT_UNKNOWN || !past->count)
+	if (slot->governing != WIRE_EXPONENT_UNKNOWN)
 		return PAST_UNKNOWN;
 	state = op_at(worker, stream, op_find(worker, stream, chunk));
-	if (state->past == PAST_NONE)
-		return PAST_UNKNOWN;
-	return past_guess(past, state->past, chunk - state->first, guess);
+	return past_guess(&worker->stream[stream].rows, &state->op.place, chunk - state->first,
+			  guess);
 }
 
 /* R-WK-7: the pair's next chunk and no other. R-WK-2: its slot waits for nothing. R-WK-18: nor does its guess. */
@@ -121,10 +158,8 @@ static void submit(struct worker *worker, const struct worker_op *op)
 	*state = (struct worker_op_state){ .op = *op,
 					   .first = stream->chunks,
 					   .chunks = map_chunks(op->count, full),
-					   .full = full,
-					   .past = PAST_NONE };
-	if (op->is_scaled && op->key && stream->past.ops)
-		state->past = past_put(&stream->past, op->key, state->chunks);
+					   .full = full };
+	past_open(&stream->rows, &op->place);
 	stream->chunks += state->chunks;
 	stream->tail++;
 }
@@ -348,8 +383,8 @@ static void note(struct worker *worker, enum map_stream which, const struct work
 	const struct worker_op_state *state = op_at(worker, which, slot->op);
 	bool is_guess = wire_round_of(slot->flags) == WIRE_GUESS;
 
-	if (state->past != PAST_NONE && is_data_round(slot->flags))
-		past_note(&stream->past, state->past, chunk - state->first,
+	if (is_data_round(slot->flags))
+		past_note(&stream->rows, &state->op.place, chunk - state->first,
 			  is_guess ? wire_guess_own(packet->exponent) : slot->scale);
 }
 

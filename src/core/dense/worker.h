@@ -26,7 +26,10 @@ struct worker_op {
 	enum map_stream stream;
 	enum wire_op lane_op;
 	bool is_scaled; /* floats: needs an agreed exponent per chunk */
-	uint64_t key;   /* R-WK-17; 0: its exponents are never guessed */
+	/* R-WK-17: what it is compared by, whether it may be guessed, and what it repeats: worker_place. */
+	uint64_t key;
+	bool is_guessed;
+	struct past_place place;
 	/* R-WK-13. NULL: every worker has all elements. Else they are in parts, and of each part just one worker has the
 	 * elements. Part p ends before element ends[p], the last one at count; lent until the operation is complete.
 	 * This worker has part `mine`; none: `mine` is `parts`. It is unscaled, and lane_op is TAKE. */
@@ -44,7 +47,6 @@ struct worker_op_state {
 	uint64_t chunks;
 	uint64_t done; /* chunks that are complete */
 	uint32_t full; /* elements of each but the last */
-	uint64_t past; /* its number in the stream's past, or PAST_NONE */
 };
 
 enum worker_slot_state { WORKER_IDLE, WORKER_OUTSTANDING };
@@ -77,7 +79,7 @@ struct worker_stream {
 	struct worker_op_state *ops; /* ring of ops_max */
 	uint64_t head, tail;         /* oldest operation kept, next to be submitted */
 	uint64_t chunks; /* chunks submitted ever: the counter of the next operation's first */
-	struct past past;
+	struct past_rows rows;
 };
 
 struct worker {
@@ -88,10 +90,12 @@ struct worker {
 	struct worker_shard *shards; /* map.shards of them */
 	struct worker_slot *slot;    /* shard * slots + slot */
 	struct worker_stream stream[MAP_STREAMS];
+	struct past
+		past; /* in the order of the calls, which is not that of submits in both streams */
 };
 
 enum worker_event_type {
-	WORKER_SUBMIT, /* the caller has checked worker_has_room */
+	WORKER_SUBMIT, /* the caller has checked worker_has_room, and called worker_place */
 	WORKER_START, /* first round of a pair's next chunk; the caller has checked worker_may_start */
 	WORKER_PACKET, /* a RESULT, HELD or NEED has come from a shard; lanes stay with the caller */
 	WORKER_PROBE,  /* the caller sends a PROBE for an outstanding slot */
@@ -162,14 +166,15 @@ struct worker_actions {
 };
 
 /* Memory that worker_init wants: `shards` worker_shards, `slots_all` = shards * slots worker_slots, and
- * ops_max worker_op_states for each stream; and each stream's past, with its memory: a ring of reach + ops_max. It keeps the
- * pointers. Grants are filled in by the caller
- * afterwards: worker->shards[i].{generation, job, child}. */
+ * ops_max worker_op_states for each stream; what of `past` its caller chooses (ops, reach, rows), and worker_rows of each
+ * stream's rows. It keeps the pointers. Grants are filled in by the caller afterwards: worker->shards[i].{generation, job,
+ * child}. */
 struct worker_memory {
 	struct worker_shard *shards;
 	struct worker_slot *slot;
 	struct worker_op_state *ops[MAP_STREAMS];
-	struct past past[MAP_STREAMS];
+	struct past past;
+	struct past_rows rows[MAP_STREAMS];
 };
 
 /* worker_init starts a life: no result yet, all seqs, counters and operations 0 (R-WK-12). lanes 4..
@@ -177,7 +182,13 @@ struct worker_memory {
 void worker_init(struct worker *worker, const struct map *map, uint32_t slots, uint32_t lanes,
 		 uint32_t ops_max, const struct worker_memory *memory);
 
-/* Can an operation be submitted to the stream? False while ops_max are kept. */
+/* The bytes of a stream's rows, for operations on their way of `open` of the longest. */
+uint64_t worker_rows(const struct map *map, enum map_stream stream, uint32_t rows, uint32_t open);
+
+/* R-WK-17: an operation is called. In the order of the calls; it may be submitted behind later ones of the other stream. */
+void worker_place(struct worker *worker, struct worker_op *op);
+
+/* Can an operation be submitted to the stream? False while ops_max are kept, or there is no room for exponents. */
 bool worker_has_room(const struct worker *worker, enum map_stream stream);
 
 /* Is the pair's next chunk submitted and its slot free, and what it is guessed from (R-WK-18) known? *slot is then its slot. Strict order: no other

@@ -6,15 +6,15 @@
 #include "core/dense/worker.h"
 
 enum { SLOTS = 8, LANES = 8, OPS = 8, BULK = 4, GENERATION = 9, JOB = 3, CHILD = 1 };
-enum { PAST = 16, CHUNKS = 4 };
+enum { PAST = 8, ROWS = 8, ROW = 4 }; /* a row is as long as there are slots: of each stream 4 */
 
 struct fixture {
 	struct worker worker;
 	struct worker_shard shard;
 	struct worker_slot slots[SLOTS];
 	struct worker_op_state ops[MAP_STREAMS][OPS];
-	struct past_op past[MAP_STREAMS][PAST];
-	uint8_t exponents[MAP_STREAMS][PAST * CHUNKS];
+	struct past_op past[PAST];
+	uint8_t exponents[MAP_STREAMS][(ROWS + OPS) * ROW];
 	struct worker_actions actions;
 };
 
@@ -22,16 +22,15 @@ struct fixture {
 static inline struct fixture *fixture_new(uint32_t before)
 {
 	static struct fixture f;
-	struct worker_memory memory = { &f.shard, f.slots, { f.ops[0], f.ops[1] }, { { 0 } } };
+	struct worker_memory memory = { .shards = &f.shard,
+					.slot = f.slots,
+					.ops = { f.ops[0], f.ops[1] },
+					.past = { .ops = f.past, .reach = PAST, .rows = ROWS } };
 	struct map map;
 
 	memset(&f, 0, sizeof(f));
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)
-		memory.past[i] = (struct past){ .ops = f.past[i],
-						.exponents = f.exponents[i],
-						.ring = PAST,
-						.reach = PAST - OPS,
-						.chunks = CHUNKS };
+		memory.rows[i] = (struct past_rows){ f.exponents[i], sizeof(f.exponents[i]) };
 	assert_true(map_init(&map, 1, SLOTS, 1));
 	worker_init(&f.worker, &map, SLOTS, LANES, OPS, &memory);
 	f.shard.generation = GENERATION;
@@ -52,9 +51,11 @@ static inline void submit_key(struct fixture *f, uint64_t count, uint64_t key, b
 				.shape = { 1, 1 },
 				.stream = MAP_EXPRESS,
 				.is_scaled = is_scaled,
-				.key = key };
+				.key = key,
+				.is_guessed = key && is_scaled };
 	struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
 
+	worker_place(&f->worker, &op);
 	worker_step(&f->worker, &event, &f->actions);
 }
 

@@ -19,6 +19,20 @@ static bool may_start(const struct fixture *f)
 	return worker_may_start(&f->worker, 0, MAP_EXPRESS, &slot);
 }
 
+/* Something else is called, which the other stream does: so the next one like the last may be guessed from it. */
+static void call_other(struct fixture *f)
+{
+	struct worker_op op = { .key = KEY + 1, .stream = MAP_BULK, .shape = { 1, 1 } };
+
+	worker_place(&f->worker, &op);
+}
+
+static void submit_next(struct fixture *f, uint64_t count, uint64_t cookie)
+{
+	call_other(f);
+	submit_key(f, count, KEY, true, cookie);
+}
+
 /* An operation of one chunk, through EXPONENT and DATA: the slot does not know what comes next. */
 static void do_one(struct fixture *f, uint64_t cookie, uint16_t exponent)
 {
@@ -35,7 +49,7 @@ static void do_one(struct fixture *f, uint64_t cookie, uint16_t exponent)
 /* The next one like it begins. */
 static struct wire guess(struct fixture *f, uint64_t cookie)
 {
-	submit_key(f, 8, KEY, true, cookie);
+	submit_next(f, 8, cookie);
 	return start(f);
 }
 
@@ -108,7 +122,7 @@ static void worker__is_told_by_a_guess_of_the_slots_next_chunk(void **state)
 	do_one(f, 0, 100);
 	update = guess(f, 1);
 	for (uint64_t i = 2; i < 6; i++)
-		submit_key(f, 8, KEY, true, i);
+		submit_next(f, 8, i);
 	deliver(f, result_of(update, wire_guess_field(100, 88)));
 	for (uint64_t i = 2; i < 5;
 	     i++) { /* each waits for the one before it, but for what is known */
@@ -132,7 +146,7 @@ static void worker__waits_for_what_it_guesses_from(void **state)
 
 	(void)state;
 	submit_key(f, 16, KEY, true, 0);
-	submit_key(f, 16, KEY, true, 1);
+	submit_next(f, 16, 1);
 	first = start(f);
 	second = start(f);
 	assert_false(may_start(f));
@@ -147,6 +161,52 @@ static void worker__waits_for_what_it_guesses_from(void **state)
 	assert_int_equal(f->actions.build_scale, 51);
 	start(f);
 	assert_int_equal(f->actions.build_scale, 61);
+}
+
+/* Several calls of one shape, before any is complete: all are on their way at once, as far as there are slots. In a slot
+ * that comes again they are guessed. */
+static void worker__lets_equal_operations_go_together(void **state)
+{
+	struct fixture *f = fixture_new(0);
+	struct wire update[4];
+
+	(void)state;
+	for (uint64_t i = 0; i < 5; i++)
+		submit_key(f, 8, KEY, true, i);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_true(may_start(f));
+		update[i] = start(f);
+		assert_int_equal(wire_round_of(update[i].flags), WIRE_EXPONENT);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		deliver(f, result_of(update[i], (uint16_t)(50 + i)));
+		deliver(f, result_of(f->actions.header, i ? UNKNOWN : 60)); /* of the fifth */
+	}
+	assert_int_equal(start(f).flags, WIRE_DATA);
+	deliver(f, result_of(f->actions.header, UNKNOWN));
+	for (uint64_t i = 5; i < 8; i++) {
+		submit_key(f, 8, KEY, true, i);
+		assert_int_equal(start(f).flags, WIRE_GUESS);
+		assert_int_equal(f->actions.build_scale, 47 + i); /* of the one four before */
+	}
+}
+
+/* R-WK-17: as many rows as operations on their way are guessed from stay. */
+static void worker__has_room_while_there_is_room_for_exponents(void **state)
+{
+	struct fixture *f = fixture_new(0);
+	struct past_rows *rows = &f->worker.stream[MAP_EXPRESS].rows;
+
+	(void)state;
+	rows->size = (ROWS + 2) * ROW;
+	assert_true(worker_has_room(&f->worker, MAP_EXPRESS));
+	submit_key(f, 80, KEY, true, 0);
+	assert_true(worker_has_room(&f->worker, MAP_EXPRESS));
+	submit_key(f, 8, KEY, true, 1);
+	assert_false(worker_has_room(&f->worker, MAP_EXPRESS));
+	assert_true(worker_has_room(&f->worker, MAP_BULK));
+	rows->size++;
+	assert_true(worker_has_room(&f->worker, MAP_EXPRESS));
 }
 
 /* What cannot be guessed waits for nobody. */
@@ -175,7 +235,7 @@ static void worker__amends_a_guess_that_fits(void **state)
 	detail = f->actions.header;
 	assert_int_equal(detail.flags, WIRE_DETAIL);
 	assert_int_equal(detail.tag, map_tag(1001, 0));
-	submit_key(f, 8, KEY, true, 2); /* the exponent is known before the DETAIL round ends */
+	submit_next(f, 8, 2); /* the exponent is known before the DETAIL round ends */
 	assert_true(may_start(f));
 	deliver(f, result_of(detail, UNKNOWN));
 	assert_int_equal(f->actions.stored_round, WIRE_DETAIL);
@@ -223,6 +283,8 @@ int main(void)
 		cmocka_unit_test(worker__does_again_what_it_guessed_wrong),
 		cmocka_unit_test(worker__is_told_by_a_guess_of_the_slots_next_chunk),
 		cmocka_unit_test(worker__waits_for_what_it_guesses_from),
+		cmocka_unit_test(worker__lets_equal_operations_go_together),
+		cmocka_unit_test(worker__has_room_while_there_is_room_for_exponents),
 		cmocka_unit_test(worker__without_a_key_agrees_first),
 		cmocka_unit_test(worker__amends_a_guess_that_fits),
 		cmocka_unit_test(worker__amends_after_it_has_done_a_chunk_again),
