@@ -371,7 +371,7 @@ static void begin(struct host *host)
 	uint64_t hash = map_descriptor_hash(&op->descriptor);
 
 	*run = (struct run){ .base = host->phase, .tag = map_tag(hash, 0) };
-	(void)sum_choose(&run->sum, op, host->ranks, host->lanes, host->quant);
+	(void)sum_choose(&run->sum, host, op);
 	shape_choose(host, op);
 	host->is_running = true;
 	if (op->first_ns)
@@ -392,6 +392,7 @@ struct host *host_open(const struct host_options *options)
 	host->ranks = options->ranks;
 	host->rank = options->rank;
 	host->lanes = options->lanes;
+	host->is_same_bits = options->is_same_bits;
 	host->quant = options->quant;
 	host->scratch = malloc(host->areas.window_bytes);
 	if (!host->scratch) {
@@ -416,7 +417,7 @@ int host_submit(struct host *host, const struct endpoint_op *op)
 
 	if (host->tail - host->head + host->done_tail - host->done_head >= HOST_OPS)
 		return -EAGAIN;
-	if (!sum_choose(&sum, op, host->ranks, host->lanes, host->quant))
+	if (!sum_choose(&sum, host, op))
 		return -EINVAL;
 	host->ops[host->tail++ % HOST_OPS] = *op;
 	if (host->tail - host->head > 1 || host->is_odd || host->is_given_up)

@@ -23,6 +23,7 @@ struct host_options {
 	uint32_t ranks, rank;
 	uint32_t lanes; /* of a packet of the job's: sums that go by lanes are cut as there */
 	const struct quant_ops *quant;
+	bool is_same_bits; /* all sums go by lanes: what they are on the network */
 };
 
 /* How much memory so many ranks share. */

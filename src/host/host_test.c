@@ -315,7 +315,7 @@ static void host__other_operations_are_not_mixed(void **state)
 
 	(void)state;
 	for (uint32_t r = 0; r < 2; r++) {
-		const struct host_options options = { memory, 2, r, LANES, simd_best() };
+		const struct host_options options = { memory, 2, r, LANES, simd_best(), false };
 		struct endpoint_op op = small_op(7 + r, &value[r]);
 
 		hosts[r] = host_open(&options);
@@ -352,7 +352,7 @@ static void *aborter_main(void *host)
 static uint64_t wait_alone(void *(*main)(void *), uint64_t most_ns)
 {
 	void *memory = memory_new(2);
-	struct host_options options = { memory, 2, 0, LANES, simd_best() };
+	struct host_options options = { memory, 2, 0, LANES, simd_best(), false };
 	struct host *host = host_open(&options), *other;
 	int32_t value = 1;
 	struct endpoint_op op = small_op(0, &value);
@@ -391,7 +391,7 @@ static void host__waits_end_by_time_wake_and_abort(void **state)
 static void host__more_than_enough_operations_are_refused(void **state)
 {
 	void *memory = memory_new(2);
-	const struct host_options options = { memory, 2, 0, LANES, simd_best() };
+	const struct host_options options = { memory, 2, 0, LANES, simd_best(), false };
 	struct host *host = host_open(&options);
 	struct endpoint_op op = small_op(0, NULL);
 	uint32_t taken = 0;

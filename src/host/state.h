@@ -8,6 +8,8 @@
 #include "host/host.h"
 #include "simd/plain.h"
 
+struct host;
+
 enum {
 	HOST_OPS = 256,           /* on their way; a power of two */
 	HOST_SMALL_BYTES = 2048,  /* up to here every rank adds all up, whatever their number */
@@ -27,8 +29,7 @@ struct sum {
 };
 
 /* Lanes are what can do it if elements as they are cannot. False: there is no way. */
-bool sum_choose(struct sum *sum, const struct endpoint_op *op, uint32_t ranks, uint32_t lanes,
-		const struct quant_ops *quant);
+bool sum_choose(struct sum *sum, const struct host *host, const struct endpoint_op *op);
 /* Adds up `count` elements of all ranks. Returns how many are saturated. A first element of SUM_LANES begins a packet. */
 uint64_t sum_run(const struct sum *sum, void *to, const void *const *from, uint32_t ranks,
 		 size_t count);
@@ -66,6 +67,7 @@ struct host {
 	uint8_t *memory;
 	struct areas areas;
 	uint32_t ranks, rank, lanes;
+	bool is_same_bits;
 	const struct quant_ops *quant;
 	uint8_t *scratch;
 	uint32_t phase;  /* the next one to be published */

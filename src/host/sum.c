@@ -15,33 +15,33 @@ static bool is_plain(const struct endpoint_op *op)
 	       (op->form == LANES_FREE || op->form == LANES_STRICT || op->form == LANES_HALF);
 }
 
-bool sum_choose(struct sum *sum, const struct endpoint_op *op, uint32_t ranks, uint32_t lanes,
-		const struct quant_ops *quant)
+bool sum_choose(struct sum *sum, const struct host *host, const struct endpoint_op *op)
 {
+	bool may_be_plain = is_plain(op) && !host->is_same_bits;
 	const struct lanes_call call = { .type = op->type,
 					 .op = op->op,
 					 .form = op->form,
 					 .count = op->count,
-					 .workers = ranks,
-					 .lanes = lanes,
+					 .workers = host->ranks,
+					 .lanes = host->lanes,
 					 .exponent = op->exponent };
 
 	*sum = (struct sum){ .bytes = lanes_bytes(op->type), .is_avg = op->op == LANES_AVG };
-	if (op->op == LANES_COPY || ranks == 1 || !op->count)
+	if (op->op == LANES_COPY || host->ranks == 1 || !op->count)
 		sum->kind = SUM_COPY;
-	else if (op->type == LANES_FLOAT32 && is_plain(op))
+	else if (op->type == LANES_FLOAT32 && may_be_plain)
 		sum->kind = SUM_F32;
-	else if (op->type == LANES_FLOAT64 && is_plain(op))
+	else if (op->type == LANES_FLOAT64 && may_be_plain)
 		sum->kind = SUM_F64;
-	else if (op->type == LANES_INT32 && is_plain(op))
+	else if (op->type == LANES_INT32 && may_be_plain)
 		sum->kind = SUM_I32;
 	else
 		sum->kind = SUM_LANES;
 	if (sum->kind != SUM_LANES)
 		return true;
-	if (!lanes_choose(&sum->lanes, &call, quant))
+	if (!lanes_choose(&sum->lanes, &call, host->quant))
 		return false;
-	sum->packet = map_full(sum->lanes.shape, lanes);
+	sum->packet = map_full(sum->lanes.shape, host->lanes);
 	return true;
 }
 
