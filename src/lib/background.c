@@ -12,6 +12,7 @@
 #include "core/shared/rto.h"
 #include "dataplane/link_udp.h"
 #include "lib/caller.h"
+#include "lib/carrier.h"
 #include "lib/local.h"
 #include "lib/membership.h"
 #include "lib/present.h"
@@ -20,6 +21,9 @@
 enum {
 	BURSTS = 64, /* of one communicator before the next one's turn */
 	POLLS_EACH = MEMBERSHIP_AGGREGATORS_MAX + 1, /* control connections and UDP socket */
+	/* Memory has no descriptor: who drives it looks again, soon if it has just got on, then less often. */
+	WATCH_US = 50,
+	WATCH_US_MAX = 1000,
 };
 
 static struct {
@@ -91,6 +95,15 @@ static bool wants_driving(const struct tally_comm *comm)
 	       (comm->outstanding.first || comm->state == COMM_JOINING || comm->is_knocking);
 }
 
+/* When to look at shared memory again. */
+static uint64_t watch_ns(struct tally_comm *comm, bool has_come)
+{
+	comm->watch_us = has_come || !comm->watch_us ? WATCH_US : 2 * comm->watch_us;
+	if (comm->watch_us > WATCH_US_MAX)
+		comm->watch_us = WATCH_US_MAX;
+	return clock_ns() + 1000ull * comm->watch_us;
+}
+
 /* Drives it, if nobody else does. When to do so again if nothing comes. */
 static uint64_t drive(struct tally_comm *comm)
 {
@@ -116,7 +129,9 @@ static uint64_t drive(struct tally_comm *comm)
 	if (wants_driving(comm)) {
 		comm->is_watched = true;
 		comm->watched_events = link_udp_events(comm->link);
-		until_ns = is_busy ? 0 : endpoint_next(comm->endpoint);
+		until_ns = is_busy      ? 0
+			   : comm->host ? watch_ns(comm, has_come)
+					: endpoint_next(comm->endpoint);
 		if (has_come && comm->state == COMM_JOINING)
 			until_ns = 0; /* a WELCOME, which core/member waits for */
 		comm->watched_until_ns = until_ns;

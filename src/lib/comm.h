@@ -32,6 +32,7 @@
 
 struct membership; /* seat.h: this rank's end of the control connection */
 struct local;
+struct host;
 
 enum comm_state {
 	COMM_JOINING, /* not all are there yet */
@@ -131,6 +132,7 @@ struct tally_comm {
 	bool is_knocking; /* an aggregator is silent, and asked by HELLO: answers are read */
 	bool is_watched;  /* the background thread polls the socket */
 	uint64_t watched_until_ns; /* ... and drives it then, at the latest */
+	uint32_t watch_us;         /* host: how long after it has last done so */
 	bool is_left;              /* to the background thread, by one that came and did not stay */
 	uint64_t touched_ns;       /* a thread of the program has last driven it, or looked */
 	uint64_t look_ns;     /* the background thread is to see whether it is wanted; 0: no need */
@@ -138,6 +140,8 @@ struct tally_comm {
 	uint32_t sleepers;    /* threads that wait for `changed` */
 	struct link *link;
 	struct endpoint *endpoint;
+	struct host *host; /* NULL: operations travel by the endpoint (carrier.h) */
+	void *host_memory;
 	struct blocked *blocked;
 	struct work_list outstanding; /* oldest number first */
 	struct work_list held;        /* a pair's, while it is joining: not numbered */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/shared/text.h"
+#include "lib/carrier.h"
 #include "lib/comm.h"
 #include "lib/local.h"
 #include "lib/present.h"
@@ -153,6 +154,8 @@ void comm_break(struct tally_comm *comm, int result, const char *text)
 	atomic_store(&comm->error, result);
 	report_log(comm_named(comm), is_wanted ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
 		   comm->error_text);
+	if (comm->host)
+		host_abort(comm->host); /* the control connection says why */
 	all_complete(comm, result);
 	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
 		comm_break_pair(pair, result, text);
@@ -245,7 +248,7 @@ static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
 		.detail_rounds = counted.detail_rounds,
 		.chunks_express = counted.chunks_express,
 		.chunks_bulk = counted.chunks_bulk,
-		.saturated = counted.saturated,
+		.saturated = counted.saturated + (comm->host ? host_saturated(comm->host) : 0),
 		.bytes_out = counted.bytes_out,
 		.bytes_in = counted.bytes_in,
 		.packets_bad = counted.bad_in,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* late.c - what takes too long: an operation without a result, a path that is gone, a deadline. See seat.h. */
 #include "core/job/silence.h"
+#include "lib/carrier.h"
 #include "lib/paths.h"
 #include "lib/seat.h"
 
@@ -66,7 +67,9 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 		const struct worker_stream *stream = &worker->stream[oldest->op.stream];
 		uint64_t progress_ns = endpoint_progress_ns(comm->endpoint);
 
-		if (stream->head != stream->tail)
+		if (comm->host)
+			done = host_progress(comm->host);
+		else if (stream->head != stream->tail)
 			done = stream->ops[stream->head & (worker->ops_max - 1)].done;
 		event->number = oldest->op.number;
 		event->waited_ms = ms_between(oldest->submitted_ns, now_ns);
@@ -82,7 +85,8 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 		event->still_ms = still_ms(comm->membership, progress_ns, now_ns);
 		/* Another thread's clock may be ahead of when this turn began. */
 		is_late = now_ns > patience->since_ns &&
-			  now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&
+			  (now_ns - patience->since_ns >= STALL_MS * ns_per_ms ||
+			   (comm->host && host_is_odd(comm->host))) &&
 			  now_ns - patience->said_ns >= STALL_AGAIN_MS * ns_per_ms;
 	}
 	comm_unlock(comm);
@@ -208,14 +212,20 @@ static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t
 void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
 	struct member_event event = { .type = MEMBER_STALLED, .now_ns = now_ns };
+	bool is_shared;
 
+	comm_lock(comm);
+	is_shared = comm->host;
+	comm_unlock(comm);
 	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
 	for (uint32_t i = 0; i < comm->membership->seats_count; i++)
 		look_at_tcp(&comm->membership->seats[i], now_ns);
-	look_at_silences(comm, codec, now_ns);
+	if (!is_shared) /* else nothing comes by UDP */
+		look_at_silences(comm, codec, now_ns);
 	if (comm->membership->seats[0].member.state != MEMBER_RUN)
 		return;
-	look_at_paths(comm, codec, now_ns);
+	if (!is_shared)
+		look_at_paths(comm, codec, now_ns);
 	if (is_stalled(comm, now_ns, &event))
 		membership_do(comm, &comm->membership->seats[0], codec, &event);
 }

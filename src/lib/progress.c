@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "lib/carrier.h"
 #include "lib/comm.h"
 #include "lib/group.h"
 #include "lib/paths.h"
@@ -52,7 +53,7 @@ static bool settle(struct tally_comm *comm, bool is_busy)
 	uint32_t count;
 
 	do {
-		count = endpoint_done(comm->endpoint, cookies, DONE_BATCH);
+		count = carrier_done(comm, cookies, DONE_BATCH);
 		for (uint32_t i = 0; i < count; i++) {
 			struct tally_work *work = (struct tally_work *)(uintptr_t)cookies[i];
 
@@ -62,7 +63,7 @@ static bool settle(struct tally_comm *comm, bool is_busy)
 	} while (count == DONE_BATCH);
 	if (work_submit_waiting(comm))
 		is_busy = true;
-	if (endpoint_fault(comm->endpoint) != ENDPOINT_OK)
+	if (carrier_fault(comm) != ENDPOINT_OK)
 		endpoint_failed(comm);
 	return is_busy;
 }
@@ -70,14 +71,14 @@ static bool settle(struct tally_comm *comm, bool is_busy)
 bool progress_drive(struct tally_comm *comm)
 {
 	comm->is_left = false;
-	return settle(comm, endpoint_poll(comm->endpoint));
+	return settle(comm, carrier_poll(comm));
 }
 
 /* Nobody else sees to it, or only at a time that was right before this thread has sent something. */
 static bool is_neglected(const struct tally_comm *comm)
 {
 	return comm->outstanding.first && comm->endpoint &&
-	       (!comm->is_watched || endpoint_next(comm->endpoint) < comm->watched_until_ns);
+	       (!comm->is_watched || carrier_next(comm) < comm->watched_until_ns);
 }
 
 /* Is there more to do than to wait for what has been sent? */
@@ -86,7 +87,7 @@ static bool has_unsent(const struct tally_comm *comm)
 	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
 		if (comm->waiting[stream].first)
 			return true;
-	return endpoint_next(comm->endpoint) <= clock_ns();
+	return carrier_next(comm) <= clock_ns();
 }
 
 static uint64_t return_ns(const struct tally_comm *comm)
@@ -145,11 +146,11 @@ void progress_submitted(struct tally_comm *comm)
 {
 	if (comm->is_driven) {
 		if (comm->is_waiting)
-			comm->link->ops->wake(comm->link);
+			carrier_wake(comm);
 		return;
 	}
 	if (comm->endpoint && comm->state != COMM_JOINING && !atomic_load(&comm->error)) {
-		endpoint_begin(comm->endpoint); /* no more than that: a submit does not wait */
+		carrier_begin(comm); /* no more than that: a submit does not wait */
 		settle(comm, false);
 	}
 	progress_callbacks(comm);
@@ -294,11 +295,11 @@ static uint64_t wake_ns(const struct waiter *waiter)
 
 static void driver_wait(struct tally_comm *comm, uint64_t until_ns)
 {
-	uint64_t next = endpoint_next(comm->endpoint);
+	uint64_t next = carrier_next(comm);
 
 	comm->is_waiting = true;
 	comm_unlock(comm);
-	comm->link->ops->wait(comm->link, next < until_ns ? next : until_ns);
+	carrier_wait(comm, next < until_ns ? next : until_ns);
 	comm_lock(comm);
 	comm->is_waiting = false;
 }
@@ -307,7 +308,7 @@ static void driver_wait(struct tally_comm *comm, uint64_t until_ns)
 static void drive_until(struct tally_comm *comm, struct waiter *waiter)
 {
 	/* What was just submitted goes out before a look for answers: there can be none yet. */
-	endpoint_begin(comm->endpoint);
+	carrier_begin(comm);
 	while (!atomic_load(&comm->error)) {
 		bool is_busy = progress_drive(comm);
 

@@ -9,7 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "lib/comm.h"
+#include "lib/carrier.h"
 
 static struct {
 	int kick_fd, timer_fd;
@@ -22,7 +22,7 @@ void wake_waiters(struct tally_comm *comm)
 	if (comm->sleepers)
 		pthread_cond_broadcast(&comm->changed);
 	if (comm->is_waiting)
-		comm->link->ops->wake(comm->link);
+		carrier_wake(comm);
 }
 
 void wake_background(void)

@@ -2,6 +2,7 @@
 /* work.c - operations on their way, from their memory to their result. */
 #include <stdlib.h>
 
+#include "lib/carrier.h"
 #include "lib/comm.h"
 #include "lib/present.h"
 #include "lib/types.h"
@@ -243,7 +244,7 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 {
 	const struct endpoint_op op = endpoint_op_of(comm, work);
 
-	if (endpoint_submit(comm->endpoint, &op))
+	if (carrier_submit(comm, &op))
 		return false; /* -EAGAIN: its ring is full */
 	atomic_store(&work->state, WORK_SUBMITTED);
 	return true;
