@@ -387,6 +387,10 @@ struct tally_op_options {
  * the communicator has summed before, and when it was called. TALLY_OP_STRICT excludes that. With one rank
  * (N = 1) the result is the element itself, bit for bit, but for truth values.
  *
+ * In local mode ranks share memory, unless TALLY_LOCAL (tally(7)) says otherwise. There sums and averages of float32 and
+ * float64 are worked out in float64, in the order of the ranks, and rounded once, whatever their size; with TALLY_OP_EXACT
+ * or a scale they are as above, as all other types are. TALLY_SAME_BITS=1 makes all of them as above.
+ *
  * TALLY_ERR_ARGUMENT names the argument; TALLY_ERR_UNSUPPORTED names the type or op. TALLY_ERR_MISMATCH:
  * another rank called another operation; the text names it and both calls. TALLY_ERR_REMOTE. */
 TALLY_API int tally_allreduce(const void *send, void *recv, size_t count, int dtype, int op,

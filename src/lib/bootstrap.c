@@ -282,6 +282,21 @@ static int aggregator_read(struct bootstrap *boot, const struct tally_options *o
 	return TALLY_OK;
 }
 
+static int local_read(struct bootstrap *boot, const struct reader *reader)
+{
+	const char *value = value_of(reader, "TALLY_LOCAL");
+
+	if (value && strcmp(value, "memory") != 0 && strcmp(value, "udp") != 0)
+		return bootstrap_refuse(reader, "TALLY_LOCAL=%s is not memory or udp", value);
+	boot->is_udp = value && !strcmp(value, "udp");
+	boot->is_memory = value && !boot->is_udp;
+	value = value_of(reader, "TALLY_SAME_BITS");
+	if (value && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+		return bootstrap_refuse(reader, "TALLY_SAME_BITS=%s is not 0 or 1", value);
+	boot->is_same_bits = value && !strcmp(value, "1");
+	return TALLY_OK;
+}
+
 /* The name goes into JSON, logs and a socket's name. */
 static int job_check(const struct bootstrap *boot, const struct reader *reader)
 {
@@ -318,7 +333,9 @@ int bootstrap_finish(struct bootstrap *boot, const struct tally_options *options
 						options->local_size, boot->size);
 		boot->local_size = options->local_size;
 	}
-	result = timeout_read(boot, options, &reader);
+	result = local_read(boot, &reader);
+	if (!result)
+		result = timeout_read(boot, options, &reader);
 	if (!result)
 		result = deadline_read(boot, options, &reader);
 	if (!result)

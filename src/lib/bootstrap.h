@@ -29,6 +29,9 @@ struct bootstrap {
 	uint32_t size, rank;
 	uint32_t local_size; /* ranks on this host; 0: not known */
 	bool is_local;       /* rank 0 hosts the aggregator */
+	bool is_udp;         /* ... and ranks that could share memory do not; */
+	bool is_memory;      /* or they must */
+	bool is_same_bits;   /* what shares memory gives the bits that UDP would; rank 0's counts */
 	bool is_launched; /* `job` is what the launcher calls its run: the user has said no name */
 	bool is_alone;    /* ... and no second program of this rank can be there */
 	char aggregator[256]; /* "host[:port]"; "" if is_local */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * carrier.h - what carries a communicator's operations: packets (dataplane/endpoint.h), or memory that its ranks share
- * (host/host.h).
+ * (host/host.h), from when lib/meeting.h has decided so on all of them.
  */
 #ifndef LIB_CARRIER_H
 #define LIB_CARRIER_H

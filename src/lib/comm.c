@@ -10,6 +10,7 @@
 #include "lib/background.h"
 #include "lib/config.h"
 #include "lib/local.h"
+#include "lib/meeting.h"
 #include "lib/membership.h"
 #include "lib/operation.h"
 #include "lib/present.h"
@@ -83,6 +84,7 @@ static void comm_free(struct tally_comm *comm)
 	membership_close(comm);
 	timeline_close(comm->timeline);
 	endpoint_close(comm->endpoint);
+	meeting_end(comm);
 	if (comm->link)
 		comm->link->ops->close(comm->link);
 	works_free(comm, &comm->outstanding);
@@ -192,6 +194,8 @@ int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 
 	if (!result)
 		result = join(comm, !parent);
+	if (!result)
+		meeting_hold(comm);
 	return opened(comm, result, out);
 }
 

@@ -8,7 +8,7 @@
  *
  * The files of lib stand in layers. None needs one that is named behind it here, as the linker sees it:
  *     process     config report version interface bootstrap* config_bootstrap identity present wake lent types fold timeline
- *     state       local work comm_state group stray paths part, and what drives: progress caller
+ *     state       local work comm_state group stray paths part meeting, and what drives: progress caller
  *     membership  seat membership_do late membership background
  *     calls       collective request operation calls handle fuse dump
  *     life        local_end comm split pair oob

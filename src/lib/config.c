@@ -20,9 +20,11 @@ const char *const config_levels[] = {
 
 /* What is the same on all ranks, sorted. */
 static const char *const keys[] = {
-	"TALLY_AGGREGATOR",     "TALLY_CROSSED",  "TALLY_DEADLINE_S", "TALLY_IFNAME",
-	"TALLY_INIT_TIMEOUT_S", "TALLY_KEY",      "TALLY_KEY_FILE",   "TALLY_LOG",
-	"TALLY_LOG_JSON",       "TALLY_TIMELINE", "TALLY_WINDOW",
+	"TALLY_AGGREGATOR", "TALLY_CROSSED",        "TALLY_DEADLINE_S",
+	"TALLY_IFNAME",     "TALLY_INIT_TIMEOUT_S", "TALLY_KEY",
+	"TALLY_KEY_FILE",   "TALLY_LOCAL",          "TALLY_LOG",
+	"TALLY_LOG_JSON",   "TALLY_SAME_BITS",      "TALLY_TIMELINE",
+	"TALLY_WINDOW",
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == CONFIG_KEYS, "a value for each");
 

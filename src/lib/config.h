@@ -13,7 +13,7 @@
 #include "lib/bootstrap.h"
 #include "util/conf.h"
 
-enum { CONFIG_KEYS = 11, CONFIG_PATH_MAX = 255 };
+enum { CONFIG_KEYS = 13, CONFIG_PATH_MAX = 255 };
 
 enum config_file_idx { CONFIG_ETC, CONFIG_HOME, CONFIG_FILES };
 

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* meeting.c - see meeting.h. */
+#include "lib/meeting.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/shared/hash.h"
+#include "host/host.h"
+#include "simd/simd.h"
+
+enum {
+	LOOK_MS = 50,   /* between two looks whether the communicator has broken */
+	RETRY_US = 500, /* rank 0 may not listen yet */
+	MAGIC = 0x79746c31,
+};
+
+/* What each rank says, and hears. */
+struct word {
+	uint32_t magic;
+	uint32_t rank;
+	uint32_t
+		is_yes; /* first: it wants to; then: it has it. Of rank 0: memory comes; all have it */
+	uint32_t is_same_bits;
+};
+
+/* "tally/UID/memory/HASH": of the job and its life, which nobody else guesses by chance. */
+static socklen_t name_fill(const struct tally_comm *comm, struct sockaddr_un *name)
+{
+	uint64_t hash = hash_number(hash_text(HASH_BEGIN, comm->who.job), comm->life, 8);
+	int length;
+
+	*name = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "tally/%u/memory/%016llx",
+			  (unsigned)getuid(), (unsigned long long)hash);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static bool is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == getuid();
+}
+
+/* False: the communicator has broken meanwhile, or the socket has. */
+static bool wait_readable(struct tally_comm *comm, int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+	while (!comm_error(comm)) {
+		int count = poll(&poll_fd, 1, LOOK_MS);
+
+		if (count > 0)
+			return true;
+		if (count < 0 && errno != EINTR)
+			return false;
+	}
+	return false;
+}
+
+/* A word, and a descriptor that came with it, or -1. */
+static bool word_read(struct tally_comm *comm, int fd, struct word *word, int *with)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr header;
+	} control;
+	struct iovec part = { word, sizeof(*word) };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	struct cmsghdr *header;
+	ssize_t got;
+
+	if (with)
+		*with = -1;
+	if (!wait_readable(comm, fd))
+		return false;
+	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+		int came;
+
+		memcpy(&came, CMSG_DATA(header), sizeof(came));
+		if (with)
+			*with = came;
+		else
+			close(came);
+	}
+	return got == sizeof(*word) && word->magic == MAGIC;
+}
+
+static bool word_send(int fd, const struct tally_comm *comm, bool is_yes, int with)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr header;
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
+	struct word word = { MAGIC, comm->who.rank, is_yes, comm->boot.is_same_bits };
+	struct iovec part = { &word, sizeof(word) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (with >= 0) {
+		memcpy(CMSG_DATA(&control.header), &with, sizeof(with));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	return sendmsg(fd, &message, MSG_NOSIGNAL) == sizeof(word);
+}
+
+/* ---- rank 0 ---- */
+
+/* One connection's rank has the memory; `peers` has it. Strangers are left alone. */
+static bool peer_take(struct tally_comm *comm, int fd, int memory_fd, int *peers)
+{
+	struct word word;
+
+	if (!is_ours(fd) || !word_read(comm, fd, &word, NULL) || !word.rank ||
+	    word.rank >= comm->who.size || peers[word.rank] >= 0) {
+		close(fd);
+		return true;
+	}
+	peers[word.rank] = fd;
+	if (!word_send(fd, comm, word.is_yes && memory_fd >= 0, word.is_yes ? memory_fd : -1))
+		return false;
+	return word_read(comm, fd, &word, NULL) && word.is_yes;
+}
+
+/* Whether all have it. */
+static bool peers_take(struct tally_comm *comm, int listening, int memory_fd, int *peers)
+{
+	bool is_yes = memory_fd >= 0;
+
+	for (uint32_t taken = 1; taken < comm->who.size;) {
+		int fd = wait_readable(comm, listening)
+				 ? accept4(listening, NULL, NULL, SOCK_CLOEXEC)
+				 : -1;
+
+		if (fd < 0)
+			return false;
+		is_yes &= peer_take(comm, fd, memory_fd, peers);
+		taken = 1;
+		for (uint32_t r = 1; r < comm->who.size; r++)
+			taken += peers[r] >= 0;
+	}
+	return is_yes;
+}
+
+static int listen_open(const struct tally_comm *comm)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = name_fill(comm, &name);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 &&
+	    (bind(fd, (const struct sockaddr *)&name, bytes) || listen(fd, (int)comm->who.size))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* The memory, or NULL. */
+static void *host_it(struct tally_comm *comm, bool is_wanted)
+{
+	uint32_t size = comm->who.size;
+	int *peers = malloc(size * sizeof(*peers));
+	int listening = listen_open(comm), memory_fd = is_wanted ? host_memory_make(size) : -1;
+	void *memory = memory_fd >= 0 ? host_memory_map(memory_fd, size) : NULL;
+	bool is_used = peers && listening >= 0;
+
+	for (uint32_t r = 0; peers && r < size; r++)
+		peers[r] = -1;
+	if (is_used)
+		is_used = peers_take(comm, listening, memory ? memory_fd : -1, peers);
+	for (uint32_t r = 1; peers && r < size; r++) {
+		if (peers[r] < 0)
+			continue;
+		(void)word_send(peers[r], comm, is_used, -1); /* who does not hear it is dead */
+		close(peers[r]);
+	}
+	if (listening >= 0)
+		close(listening);
+	if (memory_fd >= 0)
+		close(memory_fd);
+	free(peers);
+	if (memory && !is_used)
+		host_memory_unmap(memory, size);
+	return is_used ? memory : NULL;
+}
+
+/* ---- the others ---- */
+
+static int peer_connect(struct tally_comm *comm)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = name_fill(comm, &name);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	while (fd >= 0 && connect(fd, (const struct sockaddr *)&name, bytes)) {
+		if ((errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR) &&
+		    !comm_error(comm)) {
+			usleep(RETRY_US);
+			continue;
+		}
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static void *join_it(struct tally_comm *comm, bool is_wanted, bool *is_same_bits)
+{
+	int fd = peer_connect(comm), memory_fd = -1;
+	void *memory = NULL;
+	struct word word = { 0 };
+	bool is_used;
+
+	if (fd < 0)
+		return NULL;
+	if (is_ours(fd) && word_send(fd, comm, is_wanted, -1) &&
+	    word_read(comm, fd, &word, &memory_fd) && word.is_yes && memory_fd >= 0)
+		memory = host_memory_map(memory_fd, comm->who.size);
+	is_used = word_send(fd, comm, memory, -1) && word_read(comm, fd, &word, NULL) &&
+		  word.is_yes;
+	*is_same_bits = word.is_same_bits;
+	if (memory_fd >= 0)
+		close(memory_fd);
+	close(fd);
+	if (memory && !is_used)
+		host_memory_unmap(memory, comm->who.size);
+	return is_used ? memory : NULL;
+}
+
+/* ---- all ---- */
+
+/* All ranks answer this alike. */
+static bool is_due(const struct tally_comm *comm)
+{
+	return comm->boot.is_local && !comm->latency_slots && !comm->pair_of &&
+	       comm->who.size <= HOST_RANKS_MAX;
+}
+
+/* Lock held. */
+static void break_by(struct tally_comm *comm, enum control_cause cause, const char *text)
+{
+	if (atomic_load(&comm->error))
+		return;
+	comm->wants_error = true;
+	comm->fault_cause = cause;
+	snprintf(comm->fault_text, sizeof(comm->fault_text), "%s", text);
+	comm_break(comm, result_of_cause(cause), comm->fault_text);
+	wake_background();
+}
+
+void meeting_hold(struct tally_comm *comm)
+{
+	bool is_wanted = !comm->boot.is_udp;
+	struct host_options options = { .ranks = comm->who.size,
+					.rank = comm->who.rank,
+					.lanes = comm->lanes,
+					.quant = simd_best() };
+	struct host *host;
+
+	if (!is_due(comm) || comm_error(comm))
+		return;
+	options.is_same_bits = comm->boot.is_same_bits;
+	options.memory = comm->who.rank ? join_it(comm, is_wanted, &options.is_same_bits)
+					: host_it(comm, is_wanted);
+	host = options.memory ? host_open(&options) : NULL;
+	if (!comm->who.rank && !comm_error(comm))
+		report_log(&comm->who, TALLY_LOG_INFO, "%u ranks of this host add up %s",
+			   comm->who.size,
+			   options.memory ? "in memory that they share (TALLY_LOCAL=udp: over UDP)"
+			   : is_wanted    ? "over UDP: not all of them could share memory"
+					  : "over UDP, by TALLY_LOCAL");
+	comm_lock(comm);
+	comm->host = host;
+	comm->host_memory = options.memory;
+	if (options.memory && !host) /* the others have begun to share it */
+		break_by(comm, CONTROL_NO_MEMORY, "out of memory for what its host's ranks share");
+	else if (!host && comm->boot.is_memory)
+		break_by(comm, CONTROL_SYSTEM,
+			 "TALLY_LOCAL=memory, and not all ranks want or get memory to share: "
+			 "without the variable the job goes on over UDP");
+	comm_unlock(comm);
+}
+
+void meeting_end(struct tally_comm *comm)
+{
+	host_close(comm->host);
+	if (comm->host_memory)
+		host_memory_unmap(comm->host_memory, comm->who.size);
+}
