@@ -3,6 +3,7 @@
  * kill_test.c - kill -9 at random moments during verified allreduces: of a random worker, then of tallyd.
  *
  *     kill_test TALLYD [ROUNDS] [SEED]     as many rounds of each kind (10)
+ *     kill_test local [ROUNDS] [SEED]      ranks of one host, which share memory: workers alone are killed
  *
  * Four ranks join, add, leave and join again; the moment may fall into any of these. Each time all
  * survivors must be told who within 2 s, no result may be wrong, nobody may hang, tallyd must hold nothing
@@ -39,6 +40,7 @@ struct report {
 	int result;      /* of the call that failed */
 	int next_result; /* of the survivors' own job; -2: it did not come to that */
 	bool is_wrong;
+	bool is_leaking; /* after destroy shared memory is still mapped */
 	char text[TEXT_MAX];
 };
 
@@ -66,6 +68,7 @@ static struct {
 static struct shared *shared;
 static volatile double *still_s; /* that this machine has stood still: still.h */
 static struct daemon tallyd;
+static bool is_local;
 
 /* ---- a rank ---- */
 
@@ -74,9 +77,23 @@ static int join(struct tally_comm **comm, const char *job, uint32_t size, uint32
 {
 	struct tally_options options = TALLY_OPTIONS_INIT;
 
-	options.aggregator = tallyd.address;
+	options.aggregator = is_local ? "local" : tallyd.address;
+	options.local_size = is_local ? size : 0;
 	options.init_timeout_s = init_s;
 	return tally_comm_init(comm, job, size, rank, &options);
+}
+
+static bool is_memory_mapped(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	bool is_mapped = false;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		is_mapped |= strstr(line, "memfd:tally") != NULL;
+	if (maps)
+		fclose(maps);
+	return is_mapped;
 }
 
 /* One job from init to destroy. True if nothing went wrong in it. */
@@ -108,7 +125,8 @@ static bool life(const struct round *round, uint32_t rank, uint32_t cycle, int32
 		report->is_wrong = report->result == SUM_WRONG;
 	}
 	tally_comm_destroy(comm);
-	return !report->result;
+	report->is_leaking = is_memory_mapped();
+	return !report->result && !report->is_leaking;
 }
 
 /* The survivors' own job. */
@@ -224,6 +242,10 @@ static void judge_survivor(const struct round *round, uint32_t rank)
 		snprintf(who, sizeof(who), "rank %u", round->victim);
 	else
 		snprintf(who, sizeof(who), "%s", tallyd.address);
+	if (report->is_leaking) {
+		complain(round, rank, "shared memory stays");
+		sums.leaks++;
+	}
 	if (report->is_wrong) {
 		complain(round, rank, "WRONG SUM");
 		sums.wrong++;
@@ -265,7 +287,7 @@ static void judge(struct round *round)
 		}
 		judge_survivor(round, rank);
 	}
-	if (!daemon_is_empty(&tallyd, 7, &holds)) {
+	if (!is_local && !daemon_is_empty(&tallyd, 7, &holds)) {
 		printf("round %u: tallyd still holds %u jobs, %u members, %u connections, %llu "
 		       "bytes\n",
 		       round->number, holds.jobs, holds.members, holds.connections, holds.bytes);
@@ -317,15 +339,18 @@ int main(int argc, char **argv)
 	unsigned rounds = argc > 2 ? (unsigned)argument("ROUNDS", argv[2], 1) : 10;
 	uint64_t seed = argc > 3 ? argument("SEED", argv[3], 0) : (uint64_t)getpid() << 20;
 	double began_s = now_s();
-	uint64_t rss_kib;
-	int result;
+	uint64_t rss_kib = 0;
+	unsigned kinds;
+	int result = 0;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: kill_test TALLYD [ROUNDS] [SEED]\n");
+		fprintf(stderr, "usage: kill_test TALLYD|local [ROUNDS] [SEED]\n");
 		return 2;
 	}
 	if (torture_lacks_family())
 		return 77;
+	is_local = !strcmp(argv[1], "local");
+	kinds = is_local ? 1 : 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %llu, %u rounds of each kind\n", (unsigned long long)seed, rounds);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -333,16 +358,18 @@ int main(int argc, char **argv)
 	still_s = mmap(NULL, sizeof(*still_s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (shared == MAP_FAILED || still_s == MAP_FAILED || still_watch(still_s) < 0 ||
-	    !daemon_start(&tallyd, argv[1], 0))
+	    (!is_local && !daemon_start(&tallyd, argv[1], 0)))
 		return 1;
-	for (unsigned number = 0; number < 2 * rounds; number++) {
+	for (unsigned number = 0; number < kinds * rounds; number++) {
 		play(number, seed, number >= rounds);
 		if (number % 50 == 49)
-			printf("%u of %u: slowest notice %.0f ms\n", number + 1, 2 * rounds,
+			printf("%u of %u: slowest notice %.0f ms\n", number + 1, kinds * rounds,
 			       sums.slowest_s * 1e3);
 	}
-	rss_kib = daemon_rss_kib(&tallyd);
-	result = daemon_end(&tallyd);
+	if (!is_local) {
+		rss_kib = daemon_rss_kib(&tallyd);
+		result = daemon_end(&tallyd);
+	}
 	if (result)
 		printf("tallyd: exit status %d\n", result);
 	return summary(seed, now_s() - began_s, rss_kib) || result;
