@@ -21,7 +21,7 @@ TARGET = 2 * MS
 
 class Follow:
     """R-WIN: the window of a bulk pair. Sizes are whole 256ths of a packet, and what is divided is rounded down."""
-    base = queue = begun = before = vain = hoped = pressed = mends = 0
+    base = queue = queue_at = begun = before = vain = hoped = pressed = mends = 0
     is_pressed = is_lossy = is_full = False
     span_begun = span_least = 0
 
@@ -54,12 +54,13 @@ class Follow:
         self.base = min(self.base or least, least)
 
     def judge(self, now, queue, longest):
-        both, self.queue = min(queue, self.queue), queue
+        both = min(queue, self.queue) if now - self.queue_at <= 1000 * MS else 0
+        self.queue, self.queue_at = queue, now
         self.is_pressed = self.is_pressed and now - self.pressed < 10000 * MS
         if self.mends:
             self.mends -= 1
         elif self.is_lossy and longest > TARGET // 2:  # R-WIN-4
-            self.mends = 3
+            self.mends, self.before = 3, self.before * 7 // 10
             return self.resize(self.size * 7 // 10)
         if both > TARGET and not self.is_pressed:
             return self.give(now, both)

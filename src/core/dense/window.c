@@ -107,14 +107,17 @@ static void yield(struct window *window, uint64_t now_ns, uint64_t queue_ns)
 static void adjust(struct window *window, uint64_t now_ns)
 {
 	uint64_t queue_ns = window->quickest_ns - window->base_ns;
-	uint64_t both_ns = rto_least(queue_ns, window->queue_ns);
+	bool is_pair = now_ns - window->queue_at_ns <= WINDOW_PAIR_NS;
+	uint64_t both_ns = is_pair ? rto_least(queue_ns, window->queue_ns) : 0;
 
 	window->queue_ns = queue_ns;
+	window->queue_at_ns = now_ns;
 	if (window->is_pressed && now_ns - window->pressed_ns >= WINDOW_SPAN_NS)
 		window->is_pressed = false; /* tried anew */
 	if (is_overflow(window)) {
 		window->stats.losses++;
 		window->mends = WINDOW_MENDS;
+		window->before = window->before * LOSS_KEEPS / 10; /* not undone by R-WIN-5 */
 		size_set(window, (uint64_t)window->size * LOSS_KEEPS / 10);
 		return;
 	}

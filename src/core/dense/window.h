@@ -23,6 +23,8 @@ enum {
 		135, /* in a trip: 0.53 packets, as TCP grows that keeps 0.7 (RFC 9438, 4.3) */
 };
 #define WINDOW_SPAN_NS 10000000000ull /* what has been seen is believed so long */
+#define WINDOW_PAIR_NS \
+	1000000000ull /* two trips that end later than this after each other tell of two things */
 
 struct window {
 	uint32_t most;       /* packets; 0: the window is fixed */
@@ -37,7 +39,7 @@ struct window {
 	uint64_t quickest_ns, slowest_ns; /* 0: no sample */
 	bool is_lossy, is_full;
 	/* What is known of the path; 0: nothing yet. */
-	uint64_t base_ns, queue_ns;
+	uint64_t base_ns, queue_ns, queue_at_ns;
 	uint32_t mends;   /* trips to go, of WINDOW_MENDS */
 	uint64_t span_ns; /* since when the next one is: */
 	uint64_t span_least_ns;

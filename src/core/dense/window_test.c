@@ -112,6 +112,23 @@ static void window__one_long_trip_is_a_pause_and_changes_nothing(void **state)
 	}
 }
 
+/* Two operations, and a pause in each. */
+static void window__two_long_trips_that_are_far_apart_change_nothing(void **state)
+{
+	(void)state;
+	for (uint32_t far = 0; far < 2; far++) {
+		struct path path = path_of(84000);
+
+		path_begin(&path);
+		trips(&path, 4);
+		path.others_ns = 20 * MS;
+		trip(&path, 0);
+		path.now_ns += far ? WINDOW_PAIR_NS : 0;
+		trip(&path, 0);
+		assert_int_equal(path.window.stats.yields, !far);
+	}
+}
+
 /* R-WIN-2 */
 static void window__who_waits_for_others_learns_nothing(void **state)
 {
@@ -185,6 +202,22 @@ static void window__presses_where_yielding_does_not_help(void **state)
 	assert_int_equal(window_packets(&path.window), MOST); /* nothing is lost */
 	trip(&path, 3);
 	assert_int_equal(window_packets(&path.window), MOST * 7 / 10);
+}
+
+/* An overflow between the yields is none of their doing. */
+static void window__a_loss_is_not_undone_by_pressing(void **state)
+{
+	struct path path = path_of(84000);
+
+	(void)state;
+	path_begin(&path);
+	trips(&path, 100);
+	path.others_ns = 10 * MS;
+	for (uint32_t i = 0; !path.window.stats.presses; i++)
+		trip(&path, i == 4);
+	assert_int_equal(path.window.stats.losses, 1);
+	assert_int_equal(path.window.stats.yields, WINDOW_YIELDS);
+	assert_in_range(window_packets(&path.window), MOST * 7 / 10 - 1, MOST * 7 / 10 + 1);
 }
 
 static void window__tries_anew_whether_yielding_helps(void **state)
@@ -290,11 +323,13 @@ int main(void)
 		cmocka_unit_test(window__begins_with_all_and_keeps_it_on_a_fast_path),
 		cmocka_unit_test(window__yields_until_its_own_queue_is_at_the_target),
 		cmocka_unit_test(window__one_long_trip_is_a_pause_and_changes_nothing),
+		cmocka_unit_test(window__two_long_trips_that_are_far_apart_change_nothing),
 		cmocka_unit_test(window__who_waits_for_others_learns_nothing),
 		cmocka_unit_test(window__a_loss_without_a_queue_is_chance),
 		cmocka_unit_test(window__losses_of_a_full_queue_take_three_tenths_once_a_trip),
 		cmocka_unit_test(window__losses_by_chance_leave_the_link_busy),
 		cmocka_unit_test(window__presses_where_yielding_does_not_help),
+		cmocka_unit_test(window__a_loss_is_not_undone_by_pressing),
 		cmocka_unit_test(window__tries_anew_whether_yielding_helps),
 		cmocka_unit_test(window__yields_in_vain_cost_at_most_seven_eighths_for_a_while),
 		cmocka_unit_test(window__is_never_less_than_two_or_the_most),
