@@ -68,10 +68,10 @@ static void object_print(const struct size_options *options, const struct size_r
 	printf("{\"workers\":%" PRIu64 ",\"switches\":%" PRIu64
 	       ",\"levels\":%u,\"link_bps\":%" PRIu64 ",\"uplink_bps\":%" PRIu64
 	       ",\"hub_bps\":%" PRIu64 ",\"delay_ns\":%" PRIu64 ",\"poll_ns\":%" PRIu64
-	       ",\"queue_bytes\":%" PRIu64,
+	       ",\"pause_ns\":%" PRIu64 ",\"queue_bytes\":%" PRIu64,
 	       report->workers, report->switches, options->levels, options->link_bps,
 	       options->uplink_bps, options->hub_bps, options->delay_ns, options->poll_ns,
-	       options->queue_bytes);
+	       options->pause_ns, options->queue_bytes);
 	printf(",\"message_bytes\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"window\":%u,\"run\":%" PRIu64
 	       ",\"lanes\":%" PRIu64 ",\"loss\":%.9g,\"seed\":%" PRIu64,
 	       options->message_bytes, options->slots, report->window, options->run, options->lanes,

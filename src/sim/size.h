@@ -33,6 +33,7 @@ struct size_options {
 	uint64_t hub_bps;     /* all cables of a switch together; 0: as much as they carry */
 	uint64_t delay_ns;    /* propagation of one cable */
 	uint64_t poll_ns;     /* a worker looks at what has arrived after up to so much */
+	uint64_t pause_ns;    /* in every 100 ms worker 0 does nothing for so long */
 	uint64_t queue_bytes; /* in front of each cable that leaves a switch */
 	uint64_t message_bytes, slots, window, lanes, run;
 	double loss; /* of each packet on each cable */

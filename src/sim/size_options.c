@@ -172,6 +172,8 @@ static const struct opt table[] = {
 	  .takes = "propagation of each cable, and the switch (1us)" },
 	{ "poll", OPT_CALL, AT(poll_ns), .call = time_take, .high = 1e8,
 	  .takes = "until a worker looks at what has come, at most (5us)" },
+	{ "pause", OPT_CALL, AT(pause_ns), .call = time_take, .high = 99e6,
+	  .takes = "of worker 0 in every 100 ms (0)" },
 	{ "queue", OPT_CALL, AT(queue_bytes), .call = bytes_take, .low = 1024, .high = 1e9,
 	  .takes = "bytes that wait for a cable at a switch (1M)" },
 	{ "message", OPT_CALL, AT(message_bytes), .call = bytes_take, .low = 1, .high = 1e11,

@@ -22,6 +22,7 @@ enum {
 	HELLO_NS = 100 * 1000 * 1000,
 	HELLOS_MAX = 1000,
 	LOOK_NS = 10 * 1000,
+	PAUSES_NS = 100 * 1000 * 1000,
 };
 #define SECOND 1000000000ull
 #define STUCK_NS (60 * SECOND) /* without any result: a run that would never end */
@@ -308,6 +309,16 @@ static bool worker_serve(struct size *size, uint32_t w)
 	return is_right;
 }
 
+/* When worker w's pause ends; 0: it has none now. */
+static uint64_t pause_end(const struct size *size, uint32_t w)
+{
+	uint64_t phase_ns = (net_now(size->net) - size->begin_ns) % PAUSES_NS;
+
+	if (w || phase_ns < PAUSES_NS - size->options->pause_ns)
+		return 0;
+	return net_now(size->net) + PAUSES_NS - phase_ns;
+}
+
 static uint64_t most(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -358,6 +369,8 @@ static void events_run(struct size *size, struct size_report *report, size_progr
 		}
 		if (event.node >= size->workers) {
 			switch_serve(size, event.node);
+		} else if (pause_end(size, event.node)) {
+			net_poll_at(size->net, event.node, pause_end(size, event.node));
 		} else if (!worker_serve(size, event.node)) {
 			snprintf(report->failure, sizeof(report->failure),
 				 "worker %u has a wrong sum", event.node);

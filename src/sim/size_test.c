@@ -96,6 +96,25 @@ static void size__loss_costs_little_where_workers_drift_apart(void **state)
 	assert_in_range(lossy.probes * 100 / lossy.chunks, 20, 27);
 }
 
+/* R-PACE-3, R-PACE-11: three wait for one that has no processor for 20 ms in every 100, and ask for hardly anything. More
+ * packets than without pauses would be answers of full size: 1 % of them is at most 1 % of the bytes. */
+static void size__a_straggler_costs_its_time_and_no_bytes(void **state)
+{
+	struct size_options options = small();
+
+	(void)state;
+	options.children[0] = 4;
+	options.link_bps = options.uplink_bps = 250000000;
+	options.delay_ns = 20000;
+	options.poll_ns = 50000;
+	options.message_bytes = 20 << 20;
+	struct size_report clean = run(&options);
+	options.pause_ns = 20000000;
+	struct size_report late = run(&options);
+	assert_in_range(late.packets, clean.packets, clean.packets * 101 / 100);
+	assert_in_range(late.tat_ns, clean.tat_ns * 11 / 10, clean.tat_ns * 125 / 100);
+}
+
 static void size__tree_costs_round_trips_and_no_bandwidth(void **state)
 {
 	struct size_options options = small();
@@ -264,6 +283,7 @@ int main(void)
 		cmocka_unit_test(size__flat_network_is_as_fast_as_its_cables),
 		cmocka_unit_test(size__slow_cables_behind_long_queues_carry_most_of_what_they_can),
 		cmocka_unit_test(size__loss_costs_little_where_workers_drift_apart),
+		cmocka_unit_test(size__a_straggler_costs_its_time_and_no_bytes),
 		cmocka_unit_test(size__tree_costs_round_trips_and_no_bandwidth),
 		cmocka_unit_test(size__aggregator_with_one_cable_is_a_parameter_server),
 		cmocka_unit_test(size__loss_and_short_queues_cost_time_and_copies),
