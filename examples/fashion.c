@@ -49,7 +49,7 @@ static const int width[LAYERS + 1] = { PIXELS, 256, 128, CLASSES };
 
 static struct settings {
 	const char *data, *gradients;
-	int epochs, batch, images;
+	int epochs, batch, images, steps;
 	float rate;
 	uint64_t seed;
 	bool is_json;
@@ -360,13 +360,20 @@ static void record_tensors(void)
 		die(path, strerror(errno));
 }
 
+static bool is_recorded(int step)
+{
+	if (settings.steps)
+		return step < settings.steps;
+	return !step || step == 10 || step == 100 || step == 1000;
+}
+
 /* What this rank brings to a sum, for bench/numbers: its part of the gradients of steps 0, 10, 100 and 1,000. */
 static void record(const struct layer *layer, int step, bool is_first)
 {
 	char path[4096];
 	FILE *file;
 
-	if (!settings.gradients || (step && step != 10 && step != 100 && step != 1000))
+	if (!settings.gradients || !is_recorded(step))
 		return;
 	if (!rank && !step && is_first)
 		record_tensors();
@@ -589,6 +596,7 @@ static const char help[] =
 	"  --images N    of the first N (60000)\n"
 	"  --data DIR    (/usr/share/datasets/fashion-mnist)\n"
 	"  --gradients DIR   record some steps' gradients there, for bench/numbers\n"
+	"  --steps N     those of the first N steps, for bench/steps\n"
 	"  --json        one object a line     --help\n"
 	"\n"
 	"allreduce: the share of the time that is spent waiting for gradients. sent/rank: bytes "
@@ -629,6 +637,7 @@ static void parse(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "data", required_argument, NULL, 'd' },
 		{ "gradients", required_argument, NULL, 'g' },
+		{ "steps", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -654,6 +663,8 @@ static void parse(int argc, char **argv)
 			settings.data = optarg;
 		else if (option == 'g')
 			settings.gradients = optarg;
+		else if (option == 'n')
+			settings.steps = number_of("steps", optarg, INT32_MAX);
 		else if (option == 'j')
 			settings.is_json = true;
 		else
