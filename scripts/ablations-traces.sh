@@ -51,6 +51,7 @@ for name in WORKER_SEQ BITMAP SHADOW COPY_LANES; do search $name; done
 simulate EXPONENT_ASSIGN --seed 4 --scenario lossy --packets 1500 --with shards=1,workers=1,ops=3,chunks=3,pauses=0,late=0,seq=0,run=1,lanes=4,slots=5,window=1,jitter=0,duplicate=0,reorder=0,loss=6765,last=5,spared=7,chance=3
 simulate STICKY_ASSIGN --seed 16 --scenario lossy --packets 1500 --with workers=2,ops=3,chunks=4,windows=0,late=0,hello=0,run=1,slots=5,window=1,duplicate=0,reorder=0,loss=0,hosts=0,last=0,spared=25
 for name in LAST_ASSIGN NODE_PROBE PARENT_CHECKS EXPONENT_LOCAL; do search $name; done
+for name in GUESS_WAIT GUESS_FITS GUESS_ALIKE EXPONENT_BYTES; do search $name guess; done
 simulate HELD_TIMER --seed 1 --scenario lossy --packets 1500 --patience 20000 --with shards=1,levels=1,workers=5,ops=1,chunks=1,late=0,seq=0,run=1,lanes=4,slots=5,window=1,jitter=0,duplicate=0,reorder=0,loss=10036,hosts=0,last=22,spared=22,chance=1
 simulate RING_ROTATION --seed 122 --scenario lossy --packets 1500 --patience 20000 --with ops=4,chunks=12,late=0,run=1,lanes=4,slots=5,window=4,duplicate=0,reorder=0,loss=18842,last=104,spared=14,chance=4
 simulate SHARED_WINDOW --seed 10 --scenario clean --packets 2500 --patience 60 --with workers=4,ops=2,chunks=65,late=0,seq=0,run=1,lanes=4,slots=9,window=1,last=0,spared=46,chance=1
