@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../bindings/python"
 mypy=$(command -v mypy) || { echo "SKIP: no mypy (scripts/deps.sh test)" && exit 77; }
-# Nothing is left in the tree, and torch's own types are not asked for.
+# Nothing is left in the tree. scripts/torch-test.sh checks what needs torch's types.
 exec "$mypy" --strict --cache-dir /dev/null --exclude '^tally/torch/' tally

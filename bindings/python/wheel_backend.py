@@ -30,7 +30,7 @@ Description-Content-Type: text/markdown
 
 """
 # torch finds the backend by itself, so that init_process_group("tally") needs no import.
-ENTRY_POINTS = ""
+ENTRY_POINTS = "[torch.backends]\ntally = tally_autoload:register\n"
 LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}  # manylinux's
 JANSSON = "libjansson.so.4"
 
@@ -90,6 +90,7 @@ def tag(libraries):
 
 def contents(libraries, folder):
     """(name in the wheel, file) of all that is not metadata."""
+    yield "tally_autoload.py", os.path.join(HERE, "tally_autoload.py")
     for top, folders, names in os.walk(os.path.join(HERE, "tally")):
         folders[:] = sorted(name for name in folders if name not in ("lib", "__pycache__"))
         for name in sorted(names):
@@ -141,8 +142,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         with open(path, "rb") as file:
             wheel.add(inside, file.read(), 0o755 if ".so" in inside else 0o644)
     wheel.add(f"{folder}/METADATA", metadata().encode())
-    if ENTRY_POINTS:
-        wheel.add(f"{folder}/entry_points.txt", ENTRY_POINTS.encode())
+    wheel.add(f"{folder}/entry_points.txt", ENTRY_POINTS.encode())
     wheel.add(f"{folder}/WHEEL", f"Wheel-Version: 1.0\nGenerator: tally\nRoot-Is-Purelib: false\nTag: {built_for}\n".encode())
     wheel.close()
     os.remove(stripped)
