@@ -19,7 +19,8 @@ enum move {
 	MOVE_LIFE,
 	MOVE_SWITCH,
 	MOVE_REBOOT,
-	MOVE_RESTART
+	MOVE_RESTART,
+	MOVE_SECOND
 };
 
 static uint32_t move_of(enum move move, uint32_t about)
@@ -432,6 +433,21 @@ static void expand_node(const struct state *state, uint32_t node, struct bfs *bf
 	finish(bfs, &next, move_of(MOVE_REBOOT, node), ALL_CELLS, &none);
 }
 
+/* R-CHIP-5: a packet of which only one half is in the sum comes round. */
+static void expand_second(const struct state *state, uint32_t cell, uint32_t child, struct bfs *bfs)
+{
+	struct outcome outcome = { 0 };
+	struct state next;
+
+	if (!slot_at(state, 0, cell)->going[child])
+		return;
+	state_copy(&next, state);
+	bfs_say(bfs, "%s adds the second half of ", node_name(0));
+	say_packet(bfs, slot_at(state, 0, cell)->going[child] - 1);
+	take_second(&next, 0, cell, child, &outcome);
+	finish(bfs, &next, move_of(MOVE_SECOND, cell << 12 | child), cell, &outcome);
+}
+
 static void data_expand(const void *config_at, const void *state_at, struct bfs *bfs)
 {
 	const struct data_config *config = config_at;
@@ -447,6 +463,9 @@ static void data_expand(const void *config_at, const void *state_at, struct bfs 
 		else
 			expand_set(state, i, bfs);
 	}
+	for (uint32_t cell = 0; cell < world.cells && config->chip; cell++)
+		for (uint32_t child = 0; child < config->workers; child++)
+			expand_second(state, cell, child, bfs);
 	if (state->life + 1u < config->generations) {
 		state_copy(&next, state);
 		next.life++;

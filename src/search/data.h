@@ -39,6 +39,9 @@ struct data_tree {
 	uint8_t worker[DATA_WORKERS]; /* the node that worker w is a child of */
 };
 
+/* R-CHIP-3, R-CHIP-5: an UPDATE takes one pass, or two. */
+enum data_chip { DATA_NO_CHIP, DATA_CHIP, DATA_CHIP_HALVES };
+
 struct data_config {
 	uint32_t workers; /* 1..DATA_WORKERS */
 	struct data_tree tree;
@@ -63,6 +66,7 @@ struct data_config {
 	/* Of each worker's chunks; 0: as data_values.c has it; DATA_ZERO: it has no element but 0. */
 	uint8_t exponent[DATA_WORKERS][DATA_GUESSED];
 	uint32_t sticky[DATA_WORKERS]; /* bit c: this worker's DATA of chunk c sets NONFINITE */
+	enum data_chip chip;           /* the switch is one */
 	bool is_fifo;
 	uint32_t first_seq; /* seqs start after this one (and slots' phases at it): near the wrap */
 	/* Packets that can do nothing more as the rules are leave the set at once; else they stay as long as

@@ -121,7 +121,8 @@ static uint32_t workers_in(uint32_t node, const struct node_state *at)
 
 static const char *check_copies(const struct state *state, uint32_t node, uint32_t cell)
 {
-	const struct node_state *at = slot_at(state, node, cell);
+	struct node_state settled = *slot_at(state, node, cell);
+	const struct node_state *at = &settled;
 	struct made_round round = { world.below[0], at->slot.generation, at->slot.phase, cell,
 				    false };
 	uint32_t copy = switch_copy_of(at->slot.phase);
@@ -129,6 +130,11 @@ static const char *check_copies(const struct state *state, uint32_t node, uint32
 
 	if (!has_round(at))
 		return NULL;
+	if (world.config->chip) {
+		if (at->slot.generation != GENERATION + state->node_life[node])
+			return NULL; /* second halves of an older life are dropped */
+		chip_settle_node(node, &settled);
+	}
 	if (at->slot.final && !is_full(node, at))
 		return "S1: final without a full bitmap";
 	if (!at->slot.final)
@@ -227,6 +233,16 @@ static void submit(struct state *state, uint32_t w, struct outcome *outcome)
 	outcome->count = 0;
 }
 
+/* What goes round in a chip is not lost (R-CHIP-5), unless it is the last pass (R-CHIP-3). */
+static void drain_seconds(struct state *state, struct outcome *outcome)
+{
+	for (uint32_t cell = 0; cell < world.cells && world.config->chip; cell++)
+		for (uint32_t child = 0; child < world.config->workers; child++)
+			if (slot_at(state, 0, cell)->going[child])
+				take_second(state, 0, cell, child, outcome);
+	outcome->count = 0;
+}
+
 static void drain_setup(struct state *state, struct outcome *outcome)
 {
 	for (uint32_t i = 0; i < world.nodes; i++)
@@ -234,6 +250,7 @@ static void drain_setup(struct state *state, struct outcome *outcome)
 			state->life++;
 	for (uint32_t i = 0; i < world.nodes; i++)
 		state->node_life[i] = state->life;
+	drain_seconds(state, outcome);
 	for (uint32_t w = 0; w < world.config->workers; w++) {
 		if (worker_at(state, w)->life < state->life)
 			state->part[w] = worker_new(w, state->life);
@@ -299,6 +316,7 @@ static const char *drain(const struct state *from, uint32_t narrow)
 			return NULL;
 		if (number < count)
 			break; /* round in a circle */
+		drain_seconds(&state, &outcome);
 		for (uint32_t w = 0; w < world.config->workers; w++)
 			drain_worker(&state, w, narrow >> w & 1 ? 1 : UINT32_MAX, &outcome);
 	}

@@ -115,10 +115,12 @@ static void slot_step(uint32_t node, uint32_t node_life, const struct packet *pa
 		answer.seq &= (1u << world.config->seq_bits) - 1;
 	seen = *packet;
 	seen.wire = answer;
-	wrong = slow_switch(&job, state, &seen);
+	wrong = world.config->chip ? NULL : slow_switch(&job, state, &seen);
 	if (wrong)
 		step_broken(step, wrong);
-	if (packet->is_up) {
+	if (world.config->chip) {
+		verdict = chip_take(&job, state, packet, &answer, step);
+	} else if (packet->is_up) {
 		verdict = switch_admit(&job, &answer);
 		if (verdict == SWITCH_ABSORB)
 			verdict = switch_step(&job, &state->slot, state->sum[0], DATA_LANES,
@@ -136,12 +138,12 @@ static void slot_step(uint32_t node, uint32_t node_life, const struct packet *pa
 	    packet->wire.generation != job.generation)
 		step_broken(step, "G1: a packet of another life changes a slot");
 	if (before.generation == state->slot.generation && before.phase == state->slot.phase &&
-	    answer.seq == before.phase && !before.final &&
+	    answer.seq == before.phase && !before.final && !packet->goes_round &&
 	    (verdict == SWITCH_MULTICAST ||
 	     (packet->is_up && (verdict == SWITCH_ABSORB || verdict == SWITCH_UP))) &&
 	    !is_last_right(&job, &before, packet, &state->slot))
 		step_broken(step, "R-SW-11: the last contributor is not the child that came last");
-	for (uint32_t copy = 0; copy < 2; copy++)
+	for (uint32_t copy = 0; copy < 2 && !world.config->chip; copy++) /* R-CHIP-2 */
 		for (uint32_t i = state->slot.copy[copy].lanes; i < DATA_LANES; i++)
 			state->sum[copy][i] = 0;
 	slot_send_all(step, state, &job, verdict, packet, &answer);
@@ -170,6 +172,37 @@ static struct step slot_do(uint32_t node, uint32_t node_life, uint32_t part, uin
 	return world.steps[number];
 }
 
+/* The same for a second half: `part` and what is sent. */
+static struct step second_do(uint32_t node, uint32_t node_life, uint32_t part, uint32_t child)
+{
+	struct step_key key = { .kind = STEP_SECOND,
+				.who = (uint8_t)node,
+				.life = (uint8_t)node_life,
+				.part = part,
+				.about = child };
+	uint32_t number;
+
+	if (!step_find(&key, &number)) {
+		struct switch_job job = job_of(node, node_life);
+		struct step step = { 0 };
+		struct node_state state;
+
+		memcpy(&state, intern_get(&world.slots, part, NULL), sizeof(state));
+		chip_comes_round(&job, &state, child, &step);
+		step.next = intern_put(&world.slots, &state, sizeof(state));
+		world.steps[number] = step;
+	}
+	return world.steps[number];
+}
+
+void chip_settle_node(uint32_t node, struct node_state *at)
+{
+	struct switch_job job = job_of(node, 0);
+
+	job.generation = at->slot.generation;
+	chip_settle(&job, at);
+}
+
 /* ---- moves ---- */
 
 static void outcome_add(struct outcome *outcome, const struct step *step)
@@ -188,6 +221,16 @@ void worker_event(struct state *state, uint32_t worker, enum worker_move move, u
 	struct step step = worker_do(worker, state->part[worker], move, about);
 
 	state->part[worker] = step.next;
+	outcome_add(outcome, &step);
+}
+
+void take_second(struct state *state, uint32_t node, uint32_t cell, uint32_t child,
+		 struct outcome *outcome)
+{
+	uint32_t *part = part_slot(state, node, cell);
+	struct step step = second_do(node, state->node_life[node], *part, child);
+
+	*part = step.next;
 	outcome_add(outcome, &step);
 }
 

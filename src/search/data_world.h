@@ -14,6 +14,7 @@
 
 #include "core/dense/switch.h"
 #include "core/dense/worker.h"
+#include "p4/chip.h"
 #include "search/data.h"
 #include "search/intern.h"
 
@@ -36,7 +37,8 @@ enum {
 struct packet {
 	struct wire wire;
 	int32_t lane[DATA_LANES];
-	uint8_t edge, is_up, cell, reserved;
+	uint8_t edge, is_up, cell;
+	uint8_t goes_round; /* in a chip, once more: R-CHIP-3 */
 };
 
 /* A worker's slot, field by field: no padding, no counters that only grow. */
@@ -55,10 +57,12 @@ struct worker_state {
 	struct slot_state slot[CELLS];
 };
 
-/* A node's slot. Sums beyond a copy's lanes are 0: nobody reads them. */
+/* A node's slot. Sums beyond a copy's lanes are 0: nobody reads them. The rest is a chip's. */
 struct node_state {
 	struct switch_slot slot;
 	int32_t sum[2][DATA_LANES];
+	struct chip_words words;
+	uint32_t going[DATA_WORKERS]; /* by child: packet + 1, the second half is still to come */
 };
 
 struct state {
@@ -146,7 +150,7 @@ struct step_key {
 	uint8_t kind, who, life, reserved; /* kind: enum worker_move, or one of those below */
 	uint32_t part, about;
 };
-enum { STEP_MAY_BEGIN = 8, STEP_MAY_SUBMIT, STEP_SLOT };
+enum { STEP_MAY_BEGIN = 8, STEP_MAY_SUBMIT, STEP_SLOT, STEP_SECOND };
 
 /* Has it been worked out? If not, world.steps[*number] is for the caller to fill in. */
 bool step_find(const struct step_key *key, uint32_t *number);
@@ -183,6 +187,17 @@ struct outcome {
 	const char *violation;
 };
 
+/* A chip's slot: data_chip.c. A packet passes, or the child's second half does. Settled: all second halves are in. */
+enum switch_verdict chip_take(const struct switch_job *job, struct node_state *at,
+			      const struct packet *packet, struct wire *answer, struct step *step);
+void chip_comes_round(const struct switch_job *job, struct node_state *at, uint32_t child,
+		      struct step *step);
+void chip_settle(const struct switch_job *job, struct node_state *at);
+void chip_settle_node(uint32_t node, struct node_state *at);
+
+/* The second half of the child's UPDATE is added to the slot. */
+void take_second(struct state *state, uint32_t node, uint32_t cell, uint32_t child,
+		 struct outcome *outcome);
 /* The packet arrives at whom it is for. */
 void take(struct state *state, uint32_t packet, struct outcome *outcome);
 /* The worker does it; its part of the state is the next one. */
