@@ -67,7 +67,7 @@ def self_check():
 
 def main():
     build = pathlib.Path(sys.argv[1])
-    objects = [path for folder in ("src/*/*.a.p", "tools/*.p") for path in sorted(build.glob(folder + "/*.o"))
+    objects = [path for folder in ("src/*/*.a.p", "tools/*.p", "bindings/*/*.so.p") for path in sorted(build.glob(folder + "/*.o"))
                if OBJECT.fullmatch(str(path)) and not re.search(r"_(test|fuzz|fake|fixture)\.c\.o$", path.name)]
     self_check()
     nm = subprocess.run(["nm", "-gA", *objects], capture_output=True, text=True, check=True) if objects else None

@@ -3,7 +3,7 @@
 # check-rooms.sh - fail on an include that src/rooms.txt does not allow. Ours are written with
 # quotes, "room/file.h"; include/tally.h is "tally.h" or <tally.h>, tally_kv.h likewise. A folder of core is a room.
 cd "$(dirname "$0")/.." || exit 2
-find src tools examples include -name '*.[ch]' | sort | xargs grep -n '^#include' /dev/null | awk '
+find src tools examples bindings include -name '*.[ch]' | sort | xargs grep -n '^#include' /dev/null | awk '
 	FNR == NR { # src/rooms.txt
 		if (/^#/ || !NF) next
 		room = $1; sub(/:$/, "", room)

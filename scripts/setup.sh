@@ -36,7 +36,7 @@ here() {
 	for name in clang c++; do
 		command -v "$name" || true
 	done
-	for name in libbpf ompi-c; do
+	for name in libbpf ompi-c mpich; do
 		pkg-config --exists "$name" 2>/dev/null && echo "$name"
 	done
 	return 0
