@@ -108,8 +108,8 @@ class ProcessGroupTally(dist.ProcessGroup):  # type: ignore[misc] # a class of C
             raise as_torch(error) from None
 
     def _pass(self, name: str, *arguments: Any) -> Any:
-        self.passed_on[name] += 1
-        return getattr(super(), name)(*arguments)
+        self.passed_on[name] += 1  # not by super(): C++ calls the method of the same name here, if another one asks it
+        return getattr(self._gloo, name)(*arguments)
 
     def _work(self, name: str, works: Sequence[Work[None]], result: list[torch.Tensor], source: Optional[int] = None,
               finish: Any = None) -> TallyWork:
@@ -149,7 +149,10 @@ class ProcessGroupTally(dist.ProcessGroup):  # type: ignore[misc] # a class of C
 
     def reduce(self, tensors: Any, opts: Any = None, *rest: Any) -> Any:
         if isinstance(tensors, torch.Tensor):  # tensor, root, op, timeout
-            return self._pass("reduce", tensors, opts, *rest)
+            tensors, root, opts = [tensors], opts, dist.ReduceOptions()
+            opts.rootRank = root
+            if rest:
+                opts.reduceOp = rest[0]
         op = sums(opts.reduceOp, tensors)
         if op is None or len(tensors) != 1:
             return self._pass("reduce", tensors, opts)

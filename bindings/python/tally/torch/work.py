@@ -15,7 +15,8 @@ from ..work import Work
 
 def as_torch(error: Exception) -> Exception:
     """The exception that users of torch.distributed know, with the library's text, which names the rank."""
-    known = dist.DistBackendError(f"tally: {error}")
+    late = "Timed out : " if isinstance(error, TimeoutError) else ""  # what torch's own tests look for
+    known = dist.DistBackendError(f"tally: {late}{error}")
     known.__cause__ = error
     return known
 
