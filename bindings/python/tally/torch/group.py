@@ -31,6 +31,9 @@ DTYPES = {
 _KINDS = dist.ReduceOp.RedOpType
 OPS = {_KINDS.SUM: Op.SUM, _KINDS.AVG: Op.AVG, _KINDS.PRODUCT: Op.PROD, _KINDS.MIN: Op.MIN, _KINDS.MAX: Op.MAX,
        _KINDS.BAND: Op.BAND, _KINDS.BOR: Op.BOR, _KINDS.BXOR: Op.BXOR}
+_OF_GLOO = {"all_gather_single": "_allgather_base", "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
+            "reduce_scatter_single": "_reduce_scatter_base",
+            "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced"}  # its own names in torch 2.13
 _BITS = (Op.BAND, Op.BOR, Op.BXOR)
 
 
@@ -109,6 +112,7 @@ class ProcessGroupTally(dist.ProcessGroup):  # type: ignore[misc] # a class of C
 
     def _pass(self, name: str, *arguments: Any) -> Any:
         self.passed_on[name] += 1  # not by super(): C++ calls the method of the same name here, if another one asks it
+        name = name if hasattr(self._gloo, name) else _OF_GLOO[name]
         return getattr(self._gloo, name)(*arguments)
 
     def _work(self, name: str, works: Sequence[Work[None]], result: list[torch.Tensor], source: Optional[int] = None,
