@@ -122,16 +122,11 @@ static int sum_make(struct plan *plan, const struct call *call)
 	plan->count = plan->counts ? plan->counts[place->rank] : (size_t)call->count * sum.elements;
 	recv_bytes = plan->count * width;
 	send_bytes = is_scatter ? before(plan, place->size) * width : recv_bytes;
-	if (is_scatter && is_in_place) {
-		plan->shift_from = before(plan, place->rank) * width;
-		plan->shift_bytes = recv_bytes;
-		plan->to = call->recv;
-	}
 	if (!is_aligned(plan->send, width))
 		result = copy_send(plan, send_bytes);
-	if (is_scatter && is_in_place)
-		plan->recv = (char *)(uintptr_t)plan->send + plan->shift_from;
-	else if (!result && plan->recv && !is_aligned(plan->recv, width))
+	/* In place, MPI has the part at the vector's beginning, and the rest stays as it is. */
+	if (!result && plan->recv &&
+	    ((is_scatter && is_in_place) || !is_aligned(plan->recv, width)))
 		result = copy_recv(plan, recv_bytes);
 	return result;
 }
@@ -345,9 +340,7 @@ int plan_end(struct plan *plan)
 	MPI_Count parts = plan->kind == KIND_ALLGATHER ? plan->place->size : 1;
 	int code = MPI_SUCCESS;
 
-	if (plan->shift_bytes)
-		memmove(plan->to, (const char *)plan->send + plan->shift_from, plan->shift_bytes);
-	else if (plan->to_type != MPI_DATATYPE_NULL)
+	if (plan->to_type != MPI_DATATYPE_NULL)
 		code = plan->to_displs ? spread(plan)
 				       : pack(false, plan->to, parts * plan->to_count,
 					      plan->to_type, plan->copied_recv);

@@ -194,8 +194,6 @@ struct plan {
 	MPI_Count from_count, to_count;
 	MPI_Datatype from_type, to_type; /* MPI_DATATYPE_NULL: plain */
 	MPI_Aint *to_displs;             /* bytes, of each rank's part; NULL: one after the other */
-	/* In place, MPI has a rank's part of a reduce_scatter at the beginning. */
-	size_t shift_bytes, shift_from;
 };
 
 /* Fills plan in. 0, or an enum tally_result. */
