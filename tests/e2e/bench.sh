@@ -121,7 +121,7 @@ collective=
 bench scale 3 local --elements 30,361,70000 --scale 1048576 --json
 bench scale-parts 2 local --elements 1444,70000 --scale 1e6 --dtype float32 --op avg --inflight 4
 collective=reduce_scatter bench scale-scatter 1 local --elements 70000 --scale 3.5e5
-bench wire 3 local --elements 30,361,70000 --wire half --dtype float32 --json
+TALLY_LOCAL=udp bench wire 3 local --elements 30,361,70000 --wire half --dtype float32 --json
 bench wire-exact 2 local --elements 30,361 --wire exact --dtype float32 --inflight 4
 collective=reduce_scatter bench wire-scatter 1 local --elements 70000 --wire half
 grep -q '"elements":70000,.*"wire_share":0.9' "$tmp/wire" || fail "wire: $(cat "$tmp/wire")"
