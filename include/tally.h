@@ -585,11 +585,12 @@ struct tally_stats {
 	uint64_t window_losses; /* for packets that a full queue had no room for, */
 	uint64_t
 		window_presses; /* and that it no longer yielded, because others filled the queue */
+	uint64_t shared;        /* complete operations in memory that the ranks of a host share */
 };
 #define TALLY_STATS_INIT                                                                          \
 	{                                                                                         \
 		sizeof(struct tally_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, 0, 0                                                 \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                              \
 	}
 
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since

@@ -378,6 +378,7 @@ static int leave(struct tally_comm *comm, bool may_interrupt)
 void comm_say_end(struct tally_comm *comm)
 {
 	struct tally_stats stats = TALLY_STATS_INIT;
+	char shared[48] = "";
 	uint64_t all;
 	bool is_much;
 
@@ -388,13 +389,16 @@ void comm_say_end(struct tally_comm *comm)
 	/* In latency mode a packet goes again while another rank computes: that says nothing of the network. */
 	is_much = !comm->latency_slots && stats.packets_resent >= AGAIN_LEAST &&
 		  stats.packets_resent * 100 >= all * AGAIN_PERCENT;
-	report_log(
-		&comm->who, is_much ? TALLY_LOG_WARN : TALLY_LOG_INFO,
-		"left after %llu operations: %llu packets out, %llu of them (%.2f %%) sent again%s",
-		(unsigned long long)stats.operations, (unsigned long long)all,
-		(unsigned long long)stats.packets_resent,
-		all ? 100 * (double)stats.packets_resent / (double)all : 0,
-		is_much ? ", for they had been lost: tally doctor says how many are" : "");
+	if (stats.shared)
+		snprintf(shared, sizeof(shared), ", %llu of them in shared memory",
+			 (unsigned long long)stats.shared);
+	report_log(&comm->who, is_much ? TALLY_LOG_WARN : TALLY_LOG_INFO,
+		   "left after %llu operations%s: %llu packets out, %llu of them (%.2f %%) sent "
+		   "again%s",
+		   (unsigned long long)stats.operations, shared, (unsigned long long)all,
+		   (unsigned long long)stats.packets_resent,
+		   all ? 100 * (double)stats.packets_resent / (double)all : 0,
+		   is_much ? ", for they had been lost: tally doctor says how many are" : "");
 }
 
 /* All pairs, also the one that another thread opens just now: nothing new begins in them. False: it may. */

@@ -523,7 +523,8 @@ static void stats__are_the_endpoints_and_ours(void **state)
 							    23,
 							    24,
 							    25,
-							    26 }),
+							    26,
+							    0 }),
 			    sizeof(stats));
 	test.stats.srtt_ns++; /* from half a microsecond on it is one more */
 	stats.size = offsetof(struct tally_stats, lanes);

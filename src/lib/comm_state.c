@@ -264,6 +264,7 @@ static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
 		.window_yields = counted.window_yields,
 		.window_losses = counted.window_losses,
 		.window_presses = counted.window_presses,
+		.shared = comm->host ? comm->completed : 0,
 	};
 	for (struct tally_comm *pair = comm->pairs; pair; pair = pair->next_pair)
 		stats_add(pair, stats);

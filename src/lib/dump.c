@@ -175,7 +175,7 @@ static json_t *stats_json(struct tally_comm *comm)
 	STAT(detail_rounds), STAT(chunks_express), STAT(chunks_bulk), STAT(saturated);
 	STAT(bytes_out), STAT(bytes_in), STAT(packets_bad), STAT(window), STAT(srtt_us);
 	STAT(lanes), STAT(shards), STAT(slots), STAT(run), STAT(gathered);
-	STAT(window_yields), STAT(window_losses), STAT(window_presses);
+	STAT(window_yields), STAT(window_losses), STAT(window_presses), STAT(shared);
 #undef STAT
 	return stats;
 }

@@ -18,6 +18,7 @@
 
 enum {
 	LOOK_MS = 50,   /* between two looks whether the communicator has broken */
+	WORD_MS = 2000, /* rank 0's reason comes over its control connection */
 	RETRY_US = 500, /* rank 0 may not listen yet */
 	MAGIC = 0x79746c31,
 };
@@ -51,12 +52,12 @@ static bool is_ours(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == getuid();
 }
 
-/* False: the communicator has broken meanwhile, or the socket has. */
-static bool wait_readable(struct tally_comm *comm, int fd)
+/* False: the communicator has broken meanwhile, or the socket has, or it is until_ns. Only rank 0 has one: it decides. */
+static bool wait_readable(struct tally_comm *comm, int fd, uint64_t until_ns)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
 
-	while (!comm_error(comm)) {
+	while (!comm_error(comm) && clock_ns() < until_ns) {
 		int count = poll(&poll_fd, 1, LOOK_MS);
 
 		if (count > 0)
@@ -68,7 +69,8 @@ static bool wait_readable(struct tally_comm *comm, int fd)
 }
 
 /* A word, and a descriptor that came with it, or -1. */
-static bool word_read(struct tally_comm *comm, int fd, struct word *word, int *with)
+static bool word_read(struct tally_comm *comm, int fd, uint64_t until_ns, struct word *word,
+		      int *with)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -84,7 +86,7 @@ static bool word_read(struct tally_comm *comm, int fd, struct word *word, int *w
 
 	if (with)
 		*with = -1;
-	if (!wait_readable(comm, fd))
+	if (!wait_readable(comm, fd, until_ns))
 		return false;
 	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
@@ -123,11 +125,11 @@ static bool word_send(int fd, const struct tally_comm *comm, bool is_yes, int wi
 /* ---- rank 0 ---- */
 
 /* One connection's rank has the memory; `peers` has it. Strangers are left alone. */
-static bool peer_take(struct tally_comm *comm, int fd, int memory_fd, int *peers)
+static bool peer_take(struct tally_comm *comm, int fd, uint64_t until_ns, int memory_fd, int *peers)
 {
 	struct word word;
 
-	if (!is_ours(fd) || !word_read(comm, fd, &word, NULL) || !word.rank ||
+	if (!is_ours(fd) || !word_read(comm, fd, until_ns, &word, NULL) || !word.rank ||
 	    word.rank >= comm->who.size || peers[word.rank] >= 0) {
 		close(fd);
 		return true;
@@ -135,34 +137,45 @@ static bool peer_take(struct tally_comm *comm, int fd, int memory_fd, int *peers
 	peers[word.rank] = fd;
 	if (!word_send(fd, comm, word.is_yes && memory_fd >= 0, word.is_yes ? memory_fd : -1))
 		return false;
-	return word_read(comm, fd, &word, NULL) && word.is_yes;
+	return word_read(comm, fd, until_ns, &word, NULL) && word.is_yes;
 }
 
-/* Whether all have it. */
-static bool peers_take(struct tally_comm *comm, int listening, int memory_fd, int *peers)
+/* The first that has not come; size: all have. */
+static uint32_t peers_missing(const struct tally_comm *comm, const int *peers)
 {
-	bool is_yes = memory_fd >= 0;
+	uint32_t rank = 1;
 
-	for (uint32_t taken = 1; taken < comm->who.size;) {
-		int fd = wait_readable(comm, listening)
-				 ? accept4(listening, NULL, NULL, SOCK_CLOEXEC)
-				 : -1;
+	while (rank < comm->who.size && peers[rank] >= 0)
+		rank++;
+	return rank;
+}
 
-		if (fd < 0)
+/* False: not all have come in the time that tally_options gives them. *is_yes: all have it. */
+static bool peers_take(struct tally_comm *comm, int listening, int memory_fd, int *peers,
+		       bool *is_yes)
+{
+	uint64_t until_ns = clock_ns() + comm->boot.init_timeout_s * 1000000000ull;
+
+	*is_yes = memory_fd >= 0;
+	while (peers_missing(comm, peers) < comm->who.size) {
+		int fd;
+
+		if (!wait_readable(comm, listening, until_ns))
 			return false;
-		is_yes &= peer_take(comm, fd, memory_fd, peers);
-		taken = 1;
-		for (uint32_t r = 1; r < comm->who.size; r++)
-			taken += peers[r] >= 0;
+		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			*is_yes &= peer_take(comm, fd, until_ns, memory_fd, peers);
+		else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+			return false; /* else it has gone again */
 	}
-	return is_yes;
+	return true;
 }
 
 static int listen_open(const struct tally_comm *comm)
 {
 	struct sockaddr_un name;
 	socklen_t bytes = name_fill(comm, &name);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd >= 0 &&
 	    (bind(fd, (const struct sockaddr *)&name, bytes) || listen(fd, (int)comm->who.size))) {
@@ -172,23 +185,32 @@ static int listen_open(const struct tally_comm *comm)
 	return fd;
 }
 
-/* The memory, or NULL. */
-static void *host_it(struct tally_comm *comm, bool is_wanted)
+/* What has come of it. Who has heard no decision must not guess the others'. */
+struct verdict {
+	bool is_decided, is_same_bits;
+	uint32_t missing; /* rank 0's: who has not come */
+	void *memory;     /* NULL: over UDP */
+};
+
+static void host_it(struct tally_comm *comm, bool is_wanted, struct verdict *verdict)
 {
 	uint32_t size = comm->who.size;
 	int *peers = malloc(size * sizeof(*peers));
 	int listening = listen_open(comm), memory_fd = is_wanted ? host_memory_make(size) : -1;
 	void *memory = memory_fd >= 0 ? host_memory_map(memory_fd, size) : NULL;
-	bool is_used = peers && listening >= 0;
+	bool is_used = false;
 
 	for (uint32_t r = 0; peers && r < size; r++)
 		peers[r] = -1;
-	if (is_used)
-		is_used = peers_take(comm, listening, memory ? memory_fd : -1, peers);
+	verdict->is_decided = peers && listening >= 0 &&
+			      peers_take(comm, listening, memory ? memory_fd : -1, peers, &is_used);
+	is_used &= verdict->is_decided;
+	verdict->missing = peers ? peers_missing(comm, peers) : comm->who.size;
 	for (uint32_t r = 1; peers && r < size; r++) {
 		if (peers[r] < 0)
 			continue;
-		(void)word_send(peers[r], comm, is_used, -1); /* who does not hear it is dead */
+		if (verdict->is_decided)
+			(void)word_send(peers[r], comm, is_used, -1);
 		close(peers[r]);
 	}
 	if (listening >= 0)
@@ -198,7 +220,8 @@ static void *host_it(struct tally_comm *comm, bool is_wanted)
 	free(peers);
 	if (memory && !is_used)
 		host_memory_unmap(memory, size);
-	return is_used ? memory : NULL;
+	verdict->memory = is_used ? memory : NULL;
+	verdict->is_same_bits = comm->boot.is_same_bits;
 }
 
 /* ---- the others ---- */
@@ -221,7 +244,7 @@ static int peer_connect(struct tally_comm *comm)
 	return fd;
 }
 
-static void *join_it(struct tally_comm *comm, bool is_wanted, bool *is_same_bits)
+static void join_it(struct tally_comm *comm, bool is_wanted, struct verdict *verdict)
 {
 	int fd = peer_connect(comm), memory_fd = -1;
 	void *memory = NULL;
@@ -229,19 +252,20 @@ static void *join_it(struct tally_comm *comm, bool is_wanted, bool *is_same_bits
 	bool is_used;
 
 	if (fd < 0)
-		return NULL;
+		return;
 	if (is_ours(fd) && word_send(fd, comm, is_wanted, -1) &&
-	    word_read(comm, fd, &word, &memory_fd) && word.is_yes && memory_fd >= 0)
+	    word_read(comm, fd, UINT64_MAX, &word, &memory_fd) && word.is_yes && memory_fd >= 0)
 		memory = host_memory_map(memory_fd, comm->who.size);
-	is_used = word_send(fd, comm, memory, -1) && word_read(comm, fd, &word, NULL) &&
-		  word.is_yes;
-	*is_same_bits = word.is_same_bits;
+	verdict->is_decided = word_send(fd, comm, memory, -1) &&
+			      word_read(comm, fd, UINT64_MAX, &word, NULL);
+	is_used = verdict->is_decided && word.is_yes;
 	if (memory_fd >= 0)
 		close(memory_fd);
 	close(fd);
 	if (memory && !is_used)
 		host_memory_unmap(memory, comm->who.size);
-	return is_used ? memory : NULL;
+	verdict->memory = is_used ? memory : NULL;
+	verdict->is_same_bits = word.is_same_bits;
 }
 
 /* ---- all ---- */
@@ -265,6 +289,35 @@ static void break_by(struct tally_comm *comm, enum control_cause cause, const ch
 	wake_background();
 }
 
+static void verdict_say(const struct tally_comm *comm, const struct verdict *verdict)
+{
+	report_log(&comm->who, TALLY_LOG_INFO, "%u ranks of this host add up %s", comm->who.size,
+		   verdict->memory     ? "in memory that they share (TALLY_LOCAL=udp: over UDP)"
+		   : comm->boot.is_udp ? "over UDP, by TALLY_LOCAL"
+				       : "over UDP: not all of them could share memory");
+}
+
+/* Rank 0 says why, and the others hear it from there, unless it lives no more. */
+static void undecided(struct tally_comm *comm, const struct verdict *verdict)
+{
+	uint64_t until_ns = clock_ns() + WORD_MS * 1000000ull;
+	char text[CONTROL_TEXT_BYTES] =
+		"rank 0 has not said whether this host's ranks share memory";
+
+	while (comm->who.rank && !comm_error(comm) && clock_ns() < until_ns)
+		usleep(RETRY_US);
+	if (!comm->who.rank && verdict->missing < comm->who.size)
+		snprintf(text, sizeof(text),
+			 "rank %u has not come for %u s to share memory (without it: "
+			 "TALLY_LOCAL=udp on all ranks)",
+			 verdict->missing, comm->boot.init_timeout_s);
+	else if (!comm->who.rank)
+		snprintf(text, sizeof(text), "out of memory to meet this host's ranks");
+	comm_lock(comm);
+	break_by(comm, CONTROL_TIMEOUT, text);
+	comm_unlock(comm);
+}
+
 void meeting_hold(struct tally_comm *comm)
 {
 	bool is_wanted = !comm->boot.is_udp;
@@ -272,26 +325,28 @@ void meeting_hold(struct tally_comm *comm)
 					.rank = comm->who.rank,
 					.lanes = comm->lanes,
 					.quant = simd_best() };
-	struct host *host;
+	struct verdict verdict = { 0 };
 
 	if (!is_due(comm) || comm_error(comm))
 		return;
-	options.is_same_bits = comm->boot.is_same_bits;
-	options.memory = comm->who.rank ? join_it(comm, is_wanted, &options.is_same_bits)
-					: host_it(comm, is_wanted);
-	host = options.memory ? host_open(&options) : NULL;
-	if (!comm->who.rank && !comm_error(comm))
-		report_log(&comm->who, TALLY_LOG_INFO, "%u ranks of this host add up %s",
-			   comm->who.size,
-			   options.memory ? "in memory that they share (TALLY_LOCAL=udp: over UDP)"
-			   : is_wanted    ? "over UDP: not all of them could share memory"
-					  : "over UDP, by TALLY_LOCAL");
+	if (comm->who.rank)
+		join_it(comm, is_wanted, &verdict);
+	else
+		host_it(comm, is_wanted, &verdict);
+	if (!comm->who.rank && verdict.is_decided)
+		verdict_say(comm, &verdict);
+	if (!verdict.is_decided) {
+		undecided(comm, &verdict);
+		return;
+	}
+	options.memory = verdict.memory;
+	options.is_same_bits = verdict.is_same_bits;
 	comm_lock(comm);
-	comm->host = host;
-	comm->host_memory = options.memory;
-	if (options.memory && !host) /* the others have begun to share it */
+	comm->host_memory = verdict.memory;
+	comm->host = verdict.memory ? host_open(&options) : NULL;
+	if (verdict.memory && !comm->host) /* the others have begun to share it */
 		break_by(comm, CONTROL_NO_MEMORY, "out of memory for what its host's ranks share");
-	else if (!host && comm->boot.is_memory)
+	else if (!comm->host && comm->boot.is_memory)
 		break_by(comm, CONTROL_SYSTEM,
 			 "TALLY_LOCAL=memory, and not all ranks want or get memory to share: "
 			 "without the variable the job goes on over UDP");

@@ -4,6 +4,7 @@
  *
  *     kill_test TALLYD [ROUNDS] [SEED]     as many rounds of each kind (10)
  *     kill_test local [ROUNDS] [SEED]      ranks of one host, which share memory: workers alone are killed
+ *     kill_test local-stop [ROUNDS] [SEED] the same, and they are stopped: who waits learns of it by a deadline
  *
  * Four ranks join, add, leave and join again; the moment may fall into any of these. Each time all
  * survivors must be told who within 2 s, no result may be wrong, nobody may hang, tallyd must hold nothing
@@ -24,7 +25,9 @@ enum {
 	RANKS = 4,
 	SUMS_MAX = 30, /* of one job before it leaves */
 	KILL_US_MAX = 120000,
-	INIT_S = 3, /* who waits for a dead process to join is told so after this */
+	DEADLINE_MS = 500, /* local-stop: of each operation */
+	SILENT_S = 16,     /* until an aggregator that says nothing is given up */
+	INIT_S = 3,        /* who waits for a dead process to join is told so after this */
 	HANG_S = 20,
 	TEXT_MAX = 512,
 };
@@ -68,7 +71,7 @@ static struct {
 static struct shared *shared;
 static volatile double *still_s; /* that this machine has stood still: still.h */
 static struct daemon tallyd;
-static bool is_local;
+static bool is_local, is_stopped;
 
 /* ---- a rank ---- */
 
@@ -80,6 +83,7 @@ static int join(struct tally_comm **comm, const char *job, uint32_t size, uint32
 	options.aggregator = is_local ? "local" : tallyd.address;
 	options.local_size = is_local ? size : 0;
 	options.init_timeout_s = init_s;
+	options.deadline_ms = is_stopped ? DEADLINE_MS : 0;
 	return tally_comm_init(comm, job, size, rank, &options);
 }
 
@@ -200,8 +204,9 @@ static void strike(struct round *round)
 		round->phase = shared->report[round->victim].phase;
 		round->kill_s = now_s();
 		round->still_s = *still_s;
-		kill(round->pid[round->victim], SIGKILL);
-		waitpid(round->pid[round->victim], &status, 0);
+		kill(round->pid[round->victim], is_stopped ? SIGSTOP : SIGKILL);
+		if (!is_stopped)
+			waitpid(round->pid[round->victim], &status, 0);
 		shared->may_go_on = true;
 		return;
 	}
@@ -237,6 +242,8 @@ static void judge_survivor(const struct round *round, uint32_t rank)
 		from_s = report->call_s; /* it came later */
 	if (report->phase == PHASE_INIT)
 		late_s += INIT_S;
+	if (is_stopped) /* ... while it meets the others; rank 0 alone decides how long */
+		late_s += round->victim ? INIT_S : SILENT_S;
 	notice_s = report->told_s - from_s;
 	if (round->victim < RANKS)
 		snprintf(who, sizeof(who), "rank %u", round->victim);
@@ -286,6 +293,12 @@ static void judge(struct round *round)
 			waitpid(round->pid[rank], &status, 0);
 		}
 		judge_survivor(round, rank);
+	}
+	if (is_stopped) {
+		int status;
+
+		kill(round->pid[round->victim], SIGKILL);
+		waitpid(round->pid[round->victim], &status, 0);
 	}
 	if (!is_local && !daemon_is_empty(&tallyd, 7, &holds)) {
 		printf("round %u: tallyd still holds %u jobs, %u members, %u connections, %llu "
@@ -344,12 +357,13 @@ int main(int argc, char **argv)
 	int result = 0;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: kill_test TALLYD|local [ROUNDS] [SEED]\n");
+		fprintf(stderr, "usage: kill_test TALLYD|local|local-stop [ROUNDS] [SEED]\n");
 		return 2;
 	}
 	if (torture_lacks_family())
 		return 77;
-	is_local = !strcmp(argv[1], "local");
+	is_stopped = !strcmp(argv[1], "local-stop");
+	is_local = is_stopped || !strcmp(argv[1], "local");
 	kinds = is_local ? 1 : 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %llu, %u rounds of each kind\n", (unsigned long long)seed, rounds);

@@ -37,7 +37,7 @@ class Buffer(c.Structure):
 
 STATS = ("operations elements packets_out packets_in packets_resent results_ignored probes exponent_rounds detail_rounds "
          "chunks_express chunks_bulk saturated bytes_out bytes_in packets_bad / window srtt_us lanes shards slots run / "
-         "gathered guess_rounds guesses_again window_yields window_losses window_presses")
+         "gathered guess_rounds guesses_again window_yields window_losses window_presses shared")
 
 
 def _stats_fields() -> list[tuple[str, Any]]:

@@ -69,6 +69,7 @@ class Stats(NamedTuple):
     window_yields: int
     window_losses: int
     window_presses: int
+    shared: int
 
 
 def op_options(options: Options) -> _l.OpOptions:
