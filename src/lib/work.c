@@ -250,9 +250,15 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 	return true;
 }
 
+/* Packets have an order for each stream, memory has one for all: that of the numbers. */
+static struct waiting *waiting_of(struct tally_comm *comm, const struct tally_work *work)
+{
+	return &comm->waiting[comm->host ? 0 : work->op.stream];
+}
+
 void work_submit(struct tally_comm *comm, struct tally_work *work)
 {
-	struct waiting *waiting = &comm->waiting[work->op.stream];
+	struct waiting *waiting = waiting_of(comm, work);
 
 	if (!waiting->first && endpoint_takes(comm, work))
 		return;
@@ -344,7 +350,7 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 {
 	/* Only when all is broken, oldest first: it is the first that waits. */
 	if (atomic_load(&work->state) == WORK_WAITING)
-		comm->waiting[work->op.stream].first = work->next_waiting;
+		waiting_of(comm, work)->first = work->next_waiting;
 	work_remove(&comm->outstanding, work);
 	if (work->fold && result == TALLY_OK)
 		queue(comm, work);

@@ -41,6 +41,30 @@ def overlapping(rank, size):
         assert work.wait(20)[0] == size
 
 
+def more_than_fit(rank, size):
+    """More operations than memory or rings hold, of both streams: one order on all ranks, whoever is late."""
+    with tally.init() as comm:
+        works = []
+        for i in range(700):
+            if i % 100 == 30 * rank:
+                time.sleep(0.02)
+            works.append(comm.iallreduce(numpy.full(20000 if i % 3 else 3, rank - i, numpy.int32)))
+        for i, work in enumerate(works):
+            assert (work.wait(60) == size * (size - 1) // 2 - size * i).all(), i
+
+
+def dropped(rank, size):
+    """Nobody holds the communicator, the works or the arrays."""
+    comm = tally.init()
+    for i in range(20):
+        comm.iallreduce(numpy.full(100000, float(rank + i)))
+    del comm
+    gc.collect()
+    arrays = [numpy.zeros(100000) for _ in range(40)]
+    time.sleep(0.3)
+    assert all((array == 0).all() for array in arrays)
+
+
 def called_back(rank, size):
     """Functions that wait for an operation that they start, of works that nobody holds."""
     with tally.init() as comm:
@@ -223,6 +247,8 @@ def stopped(rank, size, where):
 class Works(jobs.Case):
     def test_in_flight(self):
         self.job(3, "overlapping")
+        self.job(3, "more_than_fit")
+        self.job(2, "dropped")
 
     def test_callbacks_may_wait(self):
         for ranks in (1, 2):
