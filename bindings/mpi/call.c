@@ -65,9 +65,13 @@ static enum why refuse(const struct call *call, const struct place *place, uint6
 	return *bytes < place->min_bytes ? WHY_SMALL : WHY_NOT;
 }
 
+/* It waits, is non-blocking, or is persistent. */
+enum form { FORM_NOW, FORM_FLIES, FORM_LASTS };
+
 /* The place whose tally does the call. NULL: MPI does it, or *code is the error. */
-static struct place *decide(const struct call *call, bool may_wait, bool is_now, int *code)
+static struct place *decide(const struct call *call, enum form form, int *code)
 {
+	bool may_wait = form != FORM_FLIES || settings()->is_eager;
 	struct place *place = is_sound(call) ? place_of(call->comm, may_wait) : NULL;
 	enum why why = WHY_ARGUMENT;
 	uint64_t bytes = 0;
@@ -77,8 +81,10 @@ static struct place *decide(const struct call *call, bool may_wait, bool is_now,
 		why = place->never ? place->never : refuse(call, place, &bytes);
 	else if (!may_wait && is_sound(call))
 		why = WHY_EARLY;
-	if (!why && !is_now && !place->can_start)
+	if (!why && form != FORM_NOW && !place->can_start)
 		why = WHY_PROGRESS;
+	if (!why && form == FORM_LASTS && !place->is_ordered)
+		why = WHY_ORDER;
 	if (place && !place->never && !place->tally) {
 		if (may_wait && (!why || place->is_wanted)) {
 			*code = place_join(place, call->kind);
@@ -102,7 +108,7 @@ static int fail(const struct call *call, int code)
 
 bool call_now(const struct call *call, int *code)
 {
-	struct place *place = decide(call, true, true, code);
+	struct place *place = decide(call, FORM_NOW, code);
 	struct tally_work *work;
 	struct plan plan;
 	int result;
@@ -137,7 +143,7 @@ static struct plan *plan_keep(const struct call *call, struct place *place, int 
 
 static bool start(const struct call *call, bool is_lasting, MPI_Request *request, int *code)
 {
-	struct place *place = decide(call, is_lasting || settings()->is_eager, false, code);
+	struct place *place = decide(call, is_lasting ? FORM_LASTS : FORM_FLIES, code);
 	struct plan *plan;
 	int result;
 

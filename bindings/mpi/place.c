@@ -18,14 +18,14 @@
 #include "bindings/mpi/shim.h"
 
 enum {
-	VERSION = 0x74616c01, /* of the greeting */
+	VERSION = 0x74616c02, /* of the greeting */
 	PATIENCE_S = 10,      /* until a line about ranks that do not greet */
 };
 
 /* What a rank tells the others. */
 struct greeting {
 	uint32_t version;
-	uint32_t is_all, is_exact, is_required, can_start;
+	uint32_t is_all, is_exact, is_required, is_ordered, can_start;
 	uint32_t is_without; /* it has found no aggregator before */
 	uint64_t min_bytes;
 	uint64_t host;
@@ -60,6 +60,7 @@ static void leave(struct tally_comm *tally)
 
 static void *leave_main(void *arg)
 {
+	poke_never_here();
 	leave(arg);
 	atomic_fetch_sub(&leaving, 1);
 	return NULL;
@@ -82,8 +83,10 @@ static void leave_aside(struct tally_comm *tally)
 	error = pthread_create(&thread, &detached, leave_main, tally);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&detached);
-	if (error)
-		leave_main(tally);
+	if (error) {
+		leave(tally);
+		atomic_fetch_sub(&leaving, 1);
+	}
 }
 
 static void unlink_place(struct place *place)
@@ -201,9 +204,15 @@ static struct greeting greeting_mine(void)
 	char host[256] = "";
 
 	gethostname(host, sizeof(host) - 1);
-	return (struct greeting){ VERSION,           here->is_all, here->is_exact,
-				  here->is_required, can_start,    atomic_load(&is_without),
-				  here->min_bytes,   hash(host) };
+	return (struct greeting){ .version = VERSION,
+				  .is_all = here->is_all,
+				  .is_exact = here->is_exact,
+				  .is_required = here->is_required,
+				  .is_ordered = here->is_ordered,
+				  .can_start = can_start,
+				  .is_without = atomic_load(&is_without),
+				  .min_bytes = here->min_bytes,
+				  .host = hash(host) };
 }
 
 static time_t now_s(void)
@@ -245,6 +254,7 @@ static void settle(struct place *place, const struct greeting *all)
 	place->is_all = all[0].is_all;
 	place->is_exact = all[0].is_exact;
 	place->is_required = all[0].is_required;
+	place->is_ordered = all[0].is_ordered;
 	place->can_start = true;
 	for (int i = 0; i < place->size; i++) {
 		if (all[i].version != VERSION)

@@ -33,6 +33,8 @@ static const char *const whys[WHY_COUNT] = {
 	[WHY_GATHERED] = "would be gathered, not summed on the way (TALLY_MPI_ALL=1 offloads)",
 	[WHY_EARLY] =
 		"non-blocking, before a blocking call could join (TALLY_MPI_EAGER=1 offloads)",
+	[WHY_ORDER] = "persistent, and ranks may start them in orders of their own "
+		      "(TALLY_MPI_PERSISTENT=1: in one order; offloads)",
 	[WHY_AGGREGATOR] = "no aggregator could be used",
 	[WHY_SHIM] = "not all ranks have this library, in this version",
 	[WHY_PROGRESS] = "non-blocking, and this MPI completes no requests of others",

@@ -41,6 +41,7 @@ static void read_all(void)
 	here.is_all = is_on("TALLY_MPI_ALL");
 	here.is_exact = is_on("TALLY_MPI_EXACT");
 	here.is_required = is_on("TALLY_MPI_REQUIRE");
+	here.is_ordered = is_on("TALLY_MPI_PERSISTENT");
 	here.is_eager = is_on("TALLY_MPI_EAGER");
 	if (is_on("TALLY_MPI_REPORT"))
 		here.report = strcmp(report, "all") == 0 ? 2 : 1;

@@ -34,6 +34,7 @@ struct settings {
 	uint32_t is_all;    /* also what tally gathers instead of summing it on the way */
 	uint32_t is_exact;
 	uint32_t is_required; /* an aggregator that cannot be used is an error */
+	uint32_t is_ordered;  /* all ranks start persistent requests in one order */
 	bool is_eager;        /* non-blocking calls may make the tally communicator */
 	int report;           /* 0: none, 1: rank 0's, 2: every rank's */
 };
@@ -96,6 +97,7 @@ enum why {
 	WHY_WRAPS,
 	WHY_GATHERED,
 	WHY_EARLY,
+	WHY_ORDER,
 	WHY_AGGREGATOR,
 	WHY_SHIM,
 	WHY_PROGRESS,
@@ -123,6 +125,8 @@ void poke(void);
 int poke_wait(struct tally_work **work);
 /* The same as tally_options.interrupted. */
 int poke_meanwhile(void *ctx);
+/* This thread is not the program's: it does not enter MPI. */
+void poke_never_here(void);
 /* Can this MPI complete requests that are not its own? */
 bool poke_can_ask(void);
 
@@ -153,7 +157,7 @@ struct place {
 	int rank, size;
 	enum why never; /* no call of this communicator is tally's */
 	uint64_t min_bytes;
-	bool is_all, is_exact, is_required, can_start;
+	bool is_all, is_exact, is_required, is_ordered, can_start;
 	bool is_wanted;         /* a non-blocking call would have used it */
 	_Atomic uint32_t users; /* MPI's communicator, and the plans */
 };

@@ -51,7 +51,7 @@ right() {
 	grep -qE 'tally-mpi: rank 0 of [0-9]+: [1-9][0-9]* calls offloaded' err || fail "${*:2}: nothing was offloaded"
 }
 
-export TALLY_MPI_REPORT=1 TALLY_MPI_MIN_BYTES=0 TALLY_MPI_ALL=1
+export TALLY_MPI_REPORT=1 TALLY_MPI_MIN_BYTES=0 TALLY_MPI_ALL=1 TALLY_MPI_PERSISTENT=1
 if [[ $size == long ]]; then
 	for n in 2 3 4; do
 		right "$n" "$here/sweep-$mpi" long

@@ -166,12 +166,28 @@ struct making {
 	int combiner;
 };
 
+/* Made with counts of MPI_Count. To ask MPI for its envelope as of another type is an error, which may end the program. */
+static bool is_large(MPI_Datatype type)
+{
+#if MPI_VERSION >= 4
+	MPI_Count integers, addresses, large, types;
+	int combiner;
+
+	return PMPI_Type_get_envelope_c(type, &integers, &addresses, &large, &types, &combiner) ||
+	       large;
+#else
+	(void)type;
+	return false;
+#endif
+}
+
 /* False: in no way that is_plain knows. */
 static bool making_of(MPI_Datatype type, struct making *making)
 {
 	int integers, addresses, types;
 
-	if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &making->combiner))
+	if (is_large(type) ||
+	    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &making->combiner))
 		return false;
 	if (making->combiner == MPI_COMBINER_NAMED)
 		return true;
@@ -186,6 +202,10 @@ static void let_go(MPI_Datatype type)
 {
 	int integers, addresses, types, combiner;
 
+	if (is_large(type)) {
+		PMPI_Type_free(&type);
+		return;
+	}
 	if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) ||
 	    combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_INTEGER ||
 	    combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX)
