@@ -7,7 +7,6 @@ import ctypes as c
 import os
 import sys
 import threading
-import weakref
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Callable, Iterator, Optional
@@ -19,7 +18,7 @@ from .operations import A, Operations
 from .options import Options, Stats, make_options, op_options
 from .work import Work
 
-_living: weakref.WeakSet[Communicator] = weakref.WeakSet()
+_living: set[Communicator] = set()  # until they are closed: libtally writes into arrays of what is in flight
 
 
 def interruptible(call: Callable[[], int], stop: c.Array[c.c_char], give_up_s: float = 2) -> int:
@@ -125,6 +124,7 @@ class Communicator(Operations):
 
     def _free(self) -> None:
         self._is_closed = True
+        _living.discard(self)
         if os.getpid() != self._pid:  # a forked child's: not its own
             return
         for work in list(self._flying.values()):
@@ -189,7 +189,7 @@ def group() -> Iterator[None]:
 def _at_exit() -> None:
     """Leaves the jobs that the program has not left; after an exception that ended it, the others are to know at once."""
     has_failed = getattr(sys, "last_type", None) is not None
-    for comm in list(_living):
+    for comm in sorted(_living, key=lambda comm: comm.rank == 0):  # a rank 0 may wait for the others of its job
         if comm._is_closed or comm._pid != os.getpid():
             continue
         try:

@@ -43,11 +43,14 @@ class TallyWork(dist.Work):
             if not isinstance(error, errors.Error):
                 error = TimeoutError(f"Operation timed out! {error}")
             raise as_torch(error) from None
+        self._end()
+        return True
+
+    def _end(self) -> None:
         with self._lock:
             if self._finish is not None:
                 self._finish()
                 self._finish = None
-        return True
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
         """Its functions are called on threads that may wait and start operations. It lives until the operation is complete."""
@@ -72,7 +75,12 @@ class TallyWork(dist.Work):
             self._future.set_result(self._result)
 
     def is_completed(self) -> bool:
-        return all(work.done() for work in self._works)
+        """With True, the results are where they belong."""
+        if not all(work.done() for work in self._works):
+            return False
+        if not any(work.exception() for work in self._works):
+            self._end()
+        return True
 
     def is_success(self) -> bool:
         return self.is_completed() and not any(work.exception() for work in self._works)
