@@ -218,6 +218,18 @@ static void window_read(struct host *host, const struct endpoint_op *op)
 	window_sum(host, op, first, count, from);
 }
 
+/* PARTS: the phases of a window that its ranks have written, and those of one that they have added up. The next
+ * window is written before the last one is added up. */
+static uint32_t written_phase(const struct run *run)
+{
+	return run->base + (run->w ? (uint32_t)(2 * run->w) - 1 : 0);
+}
+
+static uint32_t summed_phase(const struct run *run)
+{
+	return run->base + (uint32_t)(run->w + 1 < run->windows ? 2 * run->w + 2 : 2 * run->w + 1);
+}
+
 /* Where rank r's part of a window begins. */
 static uint32_t part_at(const struct host *host, uint32_t count, uint32_t r)
 {
@@ -229,6 +241,12 @@ static uint32_t part_at(const struct host *host, uint32_t count, uint32_t r)
 	return at < count ? (uint32_t)at : count;
 }
 
+/* Beside the word of the phase in which rank r has added up its part. By window: one that is ahead has done the next. */
+static void *saturated_at(const struct host *host, uint32_t r, uint32_t phase, uint64_t w)
+{
+	return wait_line(host->words, r, phase)->value + w % HOST_TURNS * sizeof(uint64_t);
+}
+
 /* This rank's part of a window, for all. */
 static void part_sum(struct host *host, const struct endpoint_op *op)
 {
@@ -237,13 +255,15 @@ static void part_sum(struct host *host, const struct endpoint_op *op)
 	uint32_t begin = part_at(host, count, host->rank);
 	uint32_t end = part_at(host, count, host->rank + 1);
 	const void *from[HOST_RANKS_MAX];
+	uint64_t saturated = 0;
 
 	for (uint32_t r = 0; r < host->ranks; r++)
 		from[r] = (uint8_t *)parts_at(host, r, run->w) + (size_t)begin * bytes;
 	if (begin < end)
-		host->saturated += sum_run(
-			&run->sum, (uint8_t *)result_at(host, run->w) + (size_t)begin * bytes, from,
-			host->ranks, end - begin);
+		saturated = sum_run(&run->sum,
+				    (uint8_t *)result_at(host, run->w) + (size_t)begin * bytes,
+				    from, host->ranks, end - begin);
+	memcpy(saturated_at(host, host->rank, host->phase, run->w), &saturated, sizeof(saturated));
 	host_publish(host);
 }
 
@@ -253,8 +273,16 @@ static void parts_read(struct host *host, const struct endpoint_op *op)
 	uint64_t first = first_of(run, run->w);
 	uint32_t count = count_of(run, op, run->w);
 
-	if (is_wanted(op, first, count))
-		window_put(op, first, count, result_at(host, run->w), run->sum.bytes);
+	if (!is_wanted(op, first, count))
+		return;
+	window_put(op, first, count, result_at(host, run->w), run->sum.bytes);
+	for (uint32_t r = 0; r < host->ranks; r++) {
+		uint64_t saturated;
+
+		memcpy(&saturated, saturated_at(host, r, summed_phase(run), run->w),
+		       sizeof(saturated));
+		host->saturated += saturated;
+	}
 }
 
 /* ---- steps ---- */
@@ -298,18 +326,6 @@ static void finish(struct host *host)
 	host->done[host->done_tail++ % HOST_OPS] = oldest(host)->cookie;
 	host->head++;
 	host->is_running = false;
-}
-
-/* PARTS: the phases of a window that its ranks have written, and those of one that they have added up. The next
- * window is written before the last one is added up. */
-static uint32_t written_phase(const struct run *run)
-{
-	return run->base + (run->w ? (uint32_t)(2 * run->w) - 1 : 0);
-}
-
-static uint32_t summed_phase(const struct run *run)
-{
-	return run->base + (uint32_t)(run->w + 1 < run->windows ? 2 * run->w + 2 : 2 * run->w + 1);
 }
 
 /* True: it has got on. */
@@ -466,4 +482,9 @@ uint64_t host_progress(const struct host *host)
 uint64_t host_saturated(const struct host *host)
 {
 	return host->saturated;
+}
+
+bool host_has_same_bits(const struct host *host)
+{
+	return host->is_same_bits;
 }

@@ -55,6 +55,8 @@ bool host_is_odd(const struct host *host);
 uint64_t host_progress(const struct host *host);
 /* Elements that have left their type. */
 uint64_t host_saturated(const struct host *host);
+/* As it was opened. */
+bool host_has_same_bits(const struct host *host);
 
 /* ---- memory.c ---- */
 

@@ -188,7 +188,7 @@ static bool is_near(const struct draw *draw, uint32_t ranks, double got, double 
 static double expected(const struct draw *draw, uint64_t round_seed, uint32_t ranks, uint64_t i)
 {
 	_Alignas(8) uint8_t one[8];
-	double sum = 0, most = -INFINITY;
+	double sum = 0, most = -HUGE_VAL;
 
 	for (uint32_t r = 0; r < ranks; r++) {
 		double value;

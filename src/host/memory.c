@@ -25,12 +25,13 @@ int host_memory_make(uint32_t ranks)
 void *host_memory_map(int fd, uint32_t ranks)
 {
 	size_t bytes = host_bytes(ranks);
+	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat stat;
 	void *memory;
 
 	if (fstat(fd, &stat))
 		return NULL;
-	if ((uint64_t)stat.st_size != bytes || !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
+	if ((uint64_t)stat.st_size != bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) {
 		errno = EPROTO; /* else a read might end this process */
 		return NULL;
 	}

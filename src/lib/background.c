@@ -128,7 +128,7 @@ static uint64_t drive(struct tally_comm *comm)
 		pthread_exit(NULL);
 	if (wants_driving(comm)) {
 		comm->is_watched = true;
-		comm->watched_events = link_udp_events(comm->link);
+		comm->watched_events = comm->host ? 0 : link_udp_events(comm->link);
 		until_ns = is_busy      ? 0
 			   : comm->host ? watch_ns(comm, has_come)
 					: endpoint_next(comm->endpoint);
@@ -181,7 +181,7 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 		until_ns = rto_least(until_ns, drive(comm));
 		until_ns = rto_least(until_ns, membership_deadline(comm));
 		*polls_count += membership_poll(comm, &polls[*polls_count]);
-		if (comm->is_watched)
+		if (comm->is_watched && comm->watched_events)
 			polls[(*polls_count)++] = (struct pollfd){ .fd = link_udp_fd(comm->link),
 								   .events = comm->watched_events };
 	}

@@ -49,7 +49,7 @@ static bool is_ours(int fd)
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == getuid();
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
 }
 
 /* False: the communicator has broken meanwhile, or the socket has, or it is until_ns. Only rank 0 has one: it decides. */
@@ -307,9 +307,7 @@ static void undecided(struct tally_comm *comm, const struct verdict *verdict)
 	while (comm->who.rank && !comm_error(comm) && clock_ns() < until_ns)
 		usleep(RETRY_US);
 	if (!comm->who.rank && verdict->missing < comm->who.size)
-		snprintf(text, sizeof(text),
-			 "rank %u has not come for %u s to share memory (without it: "
-			 "TALLY_LOCAL=udp on all ranks)",
+		snprintf(text, sizeof(text), "rank %u has not come for %u s to share memory",
 			 verdict->missing, comm->boot.init_timeout_s);
 	else if (!comm->who.rank)
 		snprintf(text, sizeof(text), "out of memory to meet this host's ranks");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/host.h"
 #include "lib/group.h"
 #include "lib/present.h"
 #include "lib/types.h"
@@ -179,6 +180,21 @@ static int lend_residual(struct tally_comm *comm, struct tally_work *work, const
 	return TALLY_OK;
 }
 
+/* Memory has no exponent that ranks agree on before they write. */
+static int residual_refuse(struct tally_comm *comm, const struct tally_work *work, const char *call)
+{
+	enum lanes_form form = lanes_word_form(work->op.type);
+
+	if (!comm->host || !host_has_same_bits(comm->host) || form == LANES_EXACT ||
+	    form == LANES_FIXED)
+		return TALLY_OK;
+	return report_error(
+		&comm->who, TALLY_ERR_UNSUPPORTED,
+		"%s: options->residual and TALLY_SAME_BITS=1: in shared memory only with "
+		"TALLY_OP_EXACT or a scale; without TALLY_SAME_BITS nothing is left",
+		call);
+}
+
 static int lend_all(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
 	int result = TALLY_OK;
@@ -186,6 +202,8 @@ static int lend_all(struct tally_comm *comm, struct tally_work *work, const char
 	memset(work->lents, 0, 2 * work->segments_count * sizeof(*work->lents));
 	for (uint32_t i = 0; i < work->segments_count && !result; i++)
 		result = lend(comm, work, i, call);
+	if (!result && work->residual && work->op.count)
+		result = residual_refuse(comm, work, call);
 	if (!result && work->residual && work->op.count)
 		result = lend_residual(comm, work, call);
 	if (result)

@@ -69,8 +69,8 @@ static void size__slow_cables_behind_long_queues_carry_most_of_what_they_can(voi
 	assert_in_range(report.tat_ns, report.ideal_ns, report.ideal_ns * 5 / 4);
 }
 
-/* R-PACE-3: workers drift apart with every loss. If the time of a slot ran on while results come, one lost packet in a
- * thousand would cost 2.3 %, and one in a hundred 19 %. */
+/* R-PACE-3: workers drift apart with every loss. If the time of a slot ran on while results come, each loss would cost several
+ * times as much (RESULT_TIME in docs/ablations.md). */
 static void size__loss_costs_little_where_workers_drift_apart(void **state)
 {
 	struct size_options options = small();
