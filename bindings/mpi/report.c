@@ -24,7 +24,7 @@ static const char *const whys[WHY_COUNT] = {
 	[WHY_ARGUMENT] = "empty, or arguments that MPI refuses",
 	[WHY_INTER] = "on an intercommunicator",
 	[WHY_ALONE] = "on a communicator of one rank",
-	[WHY_HOST] = "all ranks on one host, where MPI's memory is faster (TALLY_MPI_MIN_BYTES=N "
+	[WHY_HOST] = "all ranks on one host, where MPI has shared memory (TALLY_MPI_MIN_BYTES=N "
 		     "offloads from N bytes on)",
 	[WHY_SMALL] = "below TALLY_MPI_MIN_BYTES",
 	[WHY_TYPE] = "of a datatype that tally does not reduce",

@@ -69,18 +69,25 @@ static void size__slow_cables_behind_long_queues_carry_most_of_what_they_can(voi
 	assert_in_range(report.tat_ns, report.ideal_ns, report.ideal_ns * 5 / 4);
 }
 
-/* R-PACE-3: workers drift apart with every loss. If the time of a slot ran on while results come, each loss would cost several
- * times as much (RESULT_TIME in docs/ablations.md). */
-static void size__loss_costs_little_where_workers_drift_apart(void **state)
+static struct size_options four_on_slow_links(uint64_t message_bytes)
 {
 	struct size_options options = small();
 
-	(void)state;
 	options.children[0] = 4;
 	options.link_bps = options.uplink_bps = 250000000;
 	options.delay_ns = 20000;
 	options.poll_ns = 50000;
-	options.message_bytes = 40 << 20;
+	options.message_bytes = message_bytes;
+	return options;
+}
+
+/* R-PACE-3: workers drift apart with every loss. If the time of a slot ran on while results come, each loss would cost several
+ * times as much (RESULT_TIME in docs/ablations.md). */
+static void size__loss_costs_little_where_workers_drift_apart(void **state)
+{
+	struct size_options options = four_on_slow_links(40 << 20);
+
+	(void)state;
 	options.seed = 3;
 	struct size_report clean = run(&options);
 	assert_int_equal(clean.probes, 0);
@@ -100,14 +107,9 @@ static void size__loss_costs_little_where_workers_drift_apart(void **state)
  * packets than without pauses would be answers of full size: 1 % of them is at most 1 % of the bytes. */
 static void size__a_straggler_costs_its_time_and_no_bytes(void **state)
 {
-	struct size_options options = small();
+	struct size_options options = four_on_slow_links(20 << 20);
 
 	(void)state;
-	options.children[0] = 4;
-	options.link_bps = options.uplink_bps = 250000000;
-	options.delay_ns = 20000;
-	options.poll_ns = 50000;
-	options.message_bytes = 20 << 20;
 	struct size_report clean = run(&options);
 	options.pause_ns = 20000000;
 	struct size_report late = run(&options);
