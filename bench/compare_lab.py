@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LAB_SH = os.path.join(HERE, "..", "lab", "lab.sh")
 ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 CONGESTION = "/proc/sys/net/ipv4/tcp_congestion_control"
+AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 READY_S = 20
 BUSY_PACKETS = 50  # in 10 ms: more than members say to each other
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -140,15 +141,47 @@ class Programs:
         self.running = {}
 
 
+class Kept:
+    """Settings of the host (files of /proc/sys) that are changed while it measures; restore() gives them back."""
+
+    def __init__(self):
+        self.old = {}
+
+    def get(self, path):
+        with open(path) as file:
+            return file.read().strip()
+
+    def set(self, path, value):
+        """Raises OSError where the kernel does not have it, or refuses."""
+        old = self.get(path)
+        if old != value:
+            with open(path, "w") as file:
+                file.write(value)
+            self.old.setdefault(path, old)
+
+    def restore(self):
+        for path, value in self.old.items():
+            with open(path, "w") as file:
+                file.write(value)
+        self.old = {}
+
+
 class Lab:
     """The star, as it is now; what is asked for anew is only set if it differs."""
 
     def __init__(self):
         self.name = os.environ.get("LAB", "tally-compare-%d" % os.getpid())
         self.folder = tempfile.mkdtemp(prefix="tally-compare-")
-        self.workers, self.now, self.allowed = 0, {}, None
-        with open(CONGESTION) as file:
-            self.default = file.read().strip()  # new namespaces have the host's
+        self.workers, self.now, self.kept = 0, {}, Kept()
+        self.default = self.kept.get(CONGESTION)  # new namespaces have the host's
+
+    def together(self):
+        """Programs that start from now on share the processors alike. By itself the kernel shares them between sessions, and
+        each of these programs has its own: a yield then gives way to nobody else."""
+        try:
+            self.kept.set(AUTOGROUP, "0")
+        except OSError:
+            pass  # this kernel has no such groups
 
     def sh(self, *words):
         try:
@@ -164,9 +197,7 @@ class Lab:
 
     def close(self):
         self.down()
-        if self.allowed:
-            with open(ALLOWED, "w") as file:
-                file.write(" ".join(self.allowed))
+        self.kept.restore()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def set(self, workers, rate, loss=0, offload=True, congestion=None):
@@ -195,13 +226,10 @@ class Lab:
 
     def allow(self, congestion):
         """A namespace may only choose what the host allows to everybody: until close(), that too."""
-        with open(ALLOWED) as file:
-            allowed = file.read().split()
+        allowed = self.kept.get(ALLOWED).split()
         if congestion not in allowed:
-            self.allowed = self.allowed or allowed
             try:
-                with open(ALLOWED, "w") as file:
-                    file.write(" ".join([*allowed, congestion]))
+                self.kept.set(ALLOWED, " ".join([*allowed, congestion]))
             except OSError:
                 raise Failed("TCP cannot run over %s on this kernel" % congestion)
 
