@@ -145,11 +145,15 @@ class Shard:
         self.orders += 1
         slot.attempt_ns, slot.order = now, self.orders
 
+    def gap(self):
+        """R-PACE-4."""
+        return self.srtt + min(self.srtt, MS)
+
     def is_overtaken(self, slot):
         return self.srtt and len(self.plain) - bisect.bisect(self.plain, slot.order) >= 3
 
     def is_gap(self, slot, now):
-        return self.is_overtaken(slot) and now >= slot.attempt_ns + self.srtt
+        return self.is_overtaken(slot) and now >= slot.attempt_ns + self.gap()
 
 
 class Pace:
@@ -395,7 +399,7 @@ class Pace:
             for index in waits:
                 slot = shard.slots[index]
                 if shard.is_overtaken(slot):
-                    due.append(slot.attempt_ns + shard.srtt)
+                    due.append(slot.attempt_ns + shard.gap())
                 break
         return min(due)
 

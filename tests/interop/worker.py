@@ -520,8 +520,9 @@ class Worker:
 
     def slot_timers(self, shard, at):
         rto, gap = shard.rto(), shard.latest[0] if len(shard.latest) == 3 else 0
+        wait = shard.srtt + min(shard.srtt, 0.001) if shard.srtt else rto  # R-PACE-4
         for slot in list(shard.flight.values()) + list(shard.ring.values()):
-            if slot.order < gap and at - slot.attempt_at >= (shard.srtt or rto):
+            if slot.order < gap and at - slot.attempt_at >= wait:
                 self.probe(slot)  # R-PACE-4
         late = []
         for stream in (EXPRESS, BULK):  # R-PACE-3

@@ -368,11 +368,17 @@ static void probe_head(struct pace *pace, uint32_t shard, const struct pace_list
 	*probe = (struct pace_probe){ .shard = shard, .slot = index, .attempt = slot->attempt };
 }
 
-/* R-PACE-4: results of three later slots have come, and one SRTT has passed since the last attempt. */
+/* R-PACE-4: a round trip, and up to 1 ms in which whoever has lost the packet may mend it alone. */
+static uint64_t gap_ns(const struct pace_shard *shard)
+{
+	return shard->srtt_ns + rto_least(shard->srtt_ns, RTO_MIN_NS);
+}
+
+/* R-PACE-4: results of three later slots have come, and so much time has passed since the last attempt. */
 static bool is_gap(const struct pace_shard *shard, const struct pace_slot *slot, uint64_t now_ns)
 {
 	return shard->srtt_ns && shard->late[PACE_GAP - 1] > slot->order &&
-	       now_ns - slot->attempt_ns >= shard->srtt_ns;
+	       now_ns - slot->attempt_ns >= gap_ns(shard);
 }
 
 static void back_off(struct pace *pace, uint32_t shard, uint64_t now_ns)
@@ -556,7 +562,7 @@ static uint64_t gap_due(const struct pace *pace, uint32_t shard, const struct pa
 	if (!ends->count)
 		return PACE_NEVER;
 	slot = slot_at(pace, shard, ends->head);
-	return at->srtt_ns && at->late[PACE_GAP - 1] > slot->order ? slot->attempt_ns + at->srtt_ns
+	return at->srtt_ns && at->late[PACE_GAP - 1] > slot->order ? slot->attempt_ns + gap_ns(at)
 								   : PACE_NEVER;
 }
 

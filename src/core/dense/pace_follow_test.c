@@ -135,6 +135,7 @@ static struct fixture *gap(uint32_t *suspect)
 	pace_heard(&f->pace, 0, f->now_ns);
 	for (uint32_t i = 1; i <= PACE_GAP; i++)
 		pace_result(&f->pace, 0, *suspect + i, f->now_ns, true);
+	f->now_ns += PACE_MS / 2; /* R-PACE-4: the second round trip */
 	probe_all(f);
 	assert_true(f->slots[*suspect].by_gap);
 	assert_false(f->shard.follow.is_lossy);

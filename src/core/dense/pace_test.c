@@ -202,7 +202,7 @@ static void pace__a_result_gives_what_waits_another_timeout(void **state)
 	assert_int_equal(f->pace.stats.probes_gap, 0);
 }
 
-static void pace__three_later_results_and_one_round_trip_make_a_gap(void **state)
+static void pace__three_later_results_and_two_round_trips_make_a_gap(void **state)
 {
 	struct fixture *f = fixture_new(30);
 
@@ -214,12 +214,27 @@ static void pace__three_later_results_and_one_round_trip_make_a_gap(void **state
 	pace_result(&f->pace, 0, BASE + 2, T0 + 300 * PACE_US, false);
 	assert_int_equal(poll_at(f, T0 + 500 * PACE_US), 0);
 	pace_result(&f->pace, 0, BASE + 3, T0 + 300 * PACE_US, false);
-	assert_int_equal(poll_at(f, T0 + 399 * PACE_US), 0);
-	assert_int_equal(pace_next(&f->pace, T0 + 399 * PACE_US), T0 + 400 * PACE_US);
-	assert_int_equal(poll_at(f, T0 + 400 * PACE_US), 1);
+	assert_int_equal(poll_at(f, T0 + 799 * PACE_US), 0);
+	assert_int_equal(pace_next(&f->pace, T0 + 799 * PACE_US), T0 + 800 * PACE_US);
+	assert_int_equal(poll_at(f, T0 + 800 * PACE_US), 1);
 	assert_int_equal(f->probes[0].slot, BASE);
 	assert_int_equal(f->pace.stats.probes_gap, 1);
-	assert_int_equal(poll_at(f, T0 + 900 * PACE_US), 0); /* its attempt is now the newest */
+	assert_int_equal(poll_at(f, T0 + 1300 * PACE_US), 0); /* its attempt is now the newest */
+}
+
+/* R-PACE-4: a round trip of more than 1 ms is not doubled. */
+static void pace__a_gap_is_at_most_1_ms_more_than_a_round_trip(void **state)
+{
+	struct fixture *f = fixture_new(30);
+
+	(void)state;
+	pace_sample(&f->pace, 0, 4 * PACE_MS);
+	for (uint32_t i = 0; i < 5; i++)
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+	for (uint32_t i = 1; i < 4; i++)
+		pace_result(&f->pace, 0, BASE + i, T0 + 4 * PACE_MS, false);
+	assert_int_equal(poll_at(f, T0 + 5 * PACE_MS - 1), 0);
+	assert_int_equal(poll_at(f, T0 + 5 * PACE_MS), 1);
 }
 
 static void pace__window_bounds_what_is_in_flight_and_held_slots_leave_it(void **state)
@@ -501,7 +516,8 @@ int main(void)
 		cmocka_unit_test(pace__who_answers_and_needs_nothing_is_probed_in_parts),
 		cmocka_unit_test(pace__a_need_ends_the_doubt),
 		cmocka_unit_test(pace__a_result_gives_what_waits_another_timeout),
-		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
+		cmocka_unit_test(pace__three_later_results_and_two_round_trips_make_a_gap),
+		cmocka_unit_test(pace__a_gap_is_at_most_1_ms_more_than_a_round_trip),
 		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_held_slots_leave_it),
 		cmocka_unit_test(pace__silent_shard_is_probed_in_parts_and_its_window_stays_full),
 		cmocka_unit_test(pace__time_out_of_bulk_is_twice_the_longest_wait),

@@ -118,7 +118,7 @@ static void pace_latency__only_what_was_sent_once_or_held_after_one_copy_is_a_sa
 }
 
 static void
-pace_latency__results_of_three_later_slots_call_for_a_copy_after_one_round_trip(void **state)
+pace_latency__results_of_three_later_slots_call_for_a_copy_after_a_round_trip_and_1_ms(void **state)
 {
 	(void)state;
 	setup(50 * PACE_MS);
@@ -126,8 +126,8 @@ pace_latency__results_of_three_later_slots_call_for_a_copy_after_one_round_trip(
 		pace_latency_sent(&pace, i, T0);
 	for (uint32_t i = 1; i < 4; i++)
 		pace_latency_answered(&pace, i, T0 + 49 * PACE_MS, false);
-	assert_int_equal(poll_all(T0 + 50 * PACE_MS - 1), 0);
-	assert_int_equal(poll_all(T0 + 50 * PACE_MS), 1);
+	assert_int_equal(poll_all(T0 + 51 * PACE_MS - 1), 0);
+	assert_int_equal(poll_all(T0 + 51 * PACE_MS), 1);
 	assert_int_equal(due[0], 0);
 	assert_int_equal(pace.pace.stats.probes_gap, 1);
 }
@@ -216,7 +216,7 @@ int main(void)
 		cmocka_unit_test(
 			pace_latency__only_what_was_sent_once_or_held_after_one_copy_is_a_sample),
 		cmocka_unit_test(
-			pace_latency__results_of_three_later_slots_call_for_a_copy_after_one_round_trip),
+			pace_latency__results_of_three_later_slots_call_for_a_copy_after_a_round_trip_and_1_ms),
 		cmocka_unit_test(pace_latency__a_window_that_runs_out_is_sent_in_bursts),
 		cmocka_unit_test(pace_latency__no_room_makes_a_burst_longer),
 		cmocka_unit_test(pace_latency__no_number_of_copies_is_a_first_one_again),
