@@ -54,7 +54,8 @@ class Follow:
         self.base = min(self.base or least, least)
 
     def judge(self, now, queue, longest):
-        both = min(queue, self.queue) if now - self.queue_at <= 1000 * MS else 0
+        is_pair = now - self.queue_at <= 1000 * MS + max(self.samples)
+        both = min(queue, self.queue) if is_pair else 0
         self.queue, self.queue_at = queue, now
         self.is_pressed = self.is_pressed and now - self.pressed < 10000 * MS
         if self.mends:
@@ -271,7 +272,7 @@ class Pace:
     def time_out(self, shard, flight):
         """R-PACE-11."""
         is_bulk = flight is shard.flights[1]
-        if not is_bulk or (len(flight) <= COVER and self.has_room(shard, True)):
+        if not is_bulk or (len(flight) <= COVER and (self.has_room(shard, True) or shard.windows[1] == 1)):
             return shard.rto()
         return max(shard.rto(), min(2 * max(shard.longest, shard.longest_before), 250 * MS))
 

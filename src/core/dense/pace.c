@@ -136,8 +136,10 @@ uint64_t pace_rto(const struct pace *pace, uint32_t shard)
 /* R-PACE-11: will later results show what was lost of the pair (R-PACE-4)? */
 static bool is_covered(const struct pace *pace, uint32_t shard, uint32_t stream)
 {
-	return pace->shards[shard].flight[stream].ends.count > PACE_GAP ||
-	       !pace_has_room(pace, shard, (enum map_stream)stream);
+	const struct pace_shard *at = &pace->shards[shard];
+
+	return at->flight[stream].ends.count > PACE_GAP ||
+	       (!pace_has_room(pace, shard, (enum map_stream)stream) && at->window[stream] > 1);
 }
 
 /* R-PACE-11: how long what is in flight of a pair may take. */

@@ -301,6 +301,8 @@ static void pace__time_out_of_bulk_is_twice_the_longest_wait(void **state)
 	pace_result(&f->pace, 0, BASE + 1, now, false);
 	/* Nothing comes behind the last three, unless the window keeps it back. */
 	assert_int_equal(pace_next(&f->pace, now), now + 1 * PACE_MS);
+	pace_window(&f->pace, 0, MAP_BULK, 1); /* for ever, if it is what was lost */
+	assert_int_equal(pace_next(&f->pace, now), now + 1 * PACE_MS);
 	pace_window(&f->pace, 0, MAP_BULK, 3);
 	assert_int_equal(pace_next(&f->pace, now), now + 40 * PACE_MS);
 	assert_int_equal(poll_at(f, now + 40 * PACE_MS - 1), 0);

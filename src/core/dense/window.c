@@ -107,7 +107,7 @@ static void yield(struct window *window, uint64_t now_ns, uint64_t queue_ns)
 static void adjust(struct window *window, uint64_t now_ns)
 {
 	uint64_t queue_ns = window->quickest_ns - window->base_ns;
-	bool is_pair = now_ns - window->queue_at_ns <= WINDOW_PAIR_NS;
+	bool is_pair = now_ns - window->queue_at_ns <= WINDOW_PAIR_NS + window->slowest_ns;
 	uint64_t both_ns = is_pair ? rto_least(queue_ns, window->queue_ns) : 0;
 
 	window->queue_ns = queue_ns;

@@ -24,7 +24,7 @@ enum {
 };
 #define WINDOW_SPAN_NS 10000000000ull /* what has been seen is believed so long */
 #define WINDOW_PAIR_NS \
-	1000000000ull /* two trips that end later than this after each other tell of two things */
+	1000000000ull /* more than this, and a trip, between the ends of two: they tell of two things */
 
 struct window {
 	uint32_t most;       /* packets; 0: the window is fixed */

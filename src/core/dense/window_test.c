@@ -123,10 +123,22 @@ static void window__two_long_trips_that_are_far_apart_change_nothing(void **stat
 		trips(&path, 4);
 		path.others_ns = 20 * MS;
 		trip(&path, 0);
-		path.now_ns += far ? WINDOW_PAIR_NS : 0;
+		path.now_ns += far ? WINDOW_PAIR_NS + 1 : 0;
 		trip(&path, 0);
 		assert_int_equal(path.window.stats.yields, !far);
 	}
+}
+
+/* The queue of a slow link may itself last longer than two trips may be apart. */
+static void window__yields_to_a_queue_of_more_than_a_second(void **state)
+{
+	struct path path = path_of(100);
+
+	(void)state;
+	path_begin(&path);
+	assert_true(trip(&path, 0) > WINDOW_PAIR_NS);
+	trip(&path, 0);
+	assert_int_equal(path.window.stats.yields, 1);
 }
 
 /* R-WIN-2 */
@@ -324,6 +336,7 @@ int main(void)
 		cmocka_unit_test(window__yields_until_its_own_queue_is_at_the_target),
 		cmocka_unit_test(window__one_long_trip_is_a_pause_and_changes_nothing),
 		cmocka_unit_test(window__two_long_trips_that_are_far_apart_change_nothing),
+		cmocka_unit_test(window__yields_to_a_queue_of_more_than_a_second),
 		cmocka_unit_test(window__who_waits_for_others_learns_nothing),
 		cmocka_unit_test(window__a_loss_without_a_queue_is_chance),
 		cmocka_unit_test(window__losses_of_a_full_queue_take_three_tenths_once_a_trip),
