@@ -16,7 +16,7 @@ FOLDERS = "bench docs examples include lab scripts src tests tools".split()
 NAME = re.compile(r"\bR-[A-Z]+-[0-9]+\b")
 RANGE = re.compile(NAME.pattern + r"\s[\s*#]*to\s[\s*#]*" + NAME.pattern)
 TEST = re.compile(r"src/.*_(test|fuzz)\.c|src/(search|sim)/.*\.[ch]|tests/.*(?<!\.md)")
-CODE = re.compile(r"(src|tools|include)/.*(?<!_test|_fuzz|_fake)(?<!_fixture)\.[ch]")
+CODE = re.compile(r"(src|tools|include)/.*(?<!_test|_fuzz|_fake)(?<!_fixture)\.([ch]|p4)")
 
 
 def faults(files):
