@@ -144,7 +144,7 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
         hdr.ipv4.ttl = 64;
         hdr.udp.to = hdr.udp.from;
         hdr.udp.from = port;
-        hdr.udp.checksum = 0; /* R-WIRE-1 */
+        hdr.udp.checksum = 0; /* R-CHIP-7 */
         hdr.tally.type = type;
         hdr.tally.flags = flags;
         hdr.tally.exponent = exponent;
