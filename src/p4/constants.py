@@ -31,9 +31,9 @@ def constants():
                                   re.S)[0]))
     yield "/* SPDX-License-Identifier: Apache-2.0 */\n/* Made by constants.py of core/shared/wire.h and core/dense/switch.h. */\n"
     for name, value in list(wire.items()) + list(switch.items()):
-        if name.startswith("WIRE_FAULT") or name == "WIRE_OK" or name.endswith(("_END", "_COUNT")):
+        if name.endswith(("_END", "_COUNT")):
             continue
-        width = WIDTHS.get(name, 32 if re.search("BYTES|WIRE_.*LANES|_AT|SHIFT", name) else 8)
+        width = WIDTHS.get(name, 32 if re.search("BYTES|WIRE_(?!FAULT).*LANES|_AT|SHIFT", name) else 8)
         if re.fullmatch("WIRE_(UPDATE|PROBE|RESULT|HELD|ACK|CONFIRM|NEED|HELLO|WELCOME|VERSION)", name):
             width = 4
         yield f"const bit<{width}> {name} = {value};\n"

@@ -116,6 +116,7 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
     register<bit<64>>(SLOTS) bares;     /* the same, of those that want no lanes */
     register<bit<40>>(2 * SLOTS) rests; /* sticky 8, last 16, exponent 16 */
     SUMS(0); SUMS(1); SUMS(2); SUMS(3); SUMS(4); SUMS(5); SUMS(6); SUMS(7);
+    shape() datagram;
     job_t job;
 
     action set_job(bit<32> generation, bit<16> life, bit<32> full, bit<16> children, bit<32> slots,
@@ -166,17 +167,18 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
         bit<64> set;
         bit<64> bare;
 
-        /* R-WIRE-7 */
-        if (!hdr.tally.isValid() || standard.parser_error != error.NoError || !here.apply().hit) {
-            faults.count(0);
+        if (!hdr.udp.isValid() || !here.apply().hit) {
             mark_to_drop(standard);
             return;
         }
-        if (hdr.tally.version != WIRE_VERSION || hdr.tally.lanes[1:0] != 0 || (!is_update && hdr.tally.lanes != 0 &&
-            hdr.tally.type != WIRE_RESULT && hdr.tally.type != WIRE_HELLO && hdr.tally.type != WIRE_WELCOME) ||
-            (is_update && hdr.tally.flags & WIRE_ROUND_MASK == 1 && hdr.tally.lanes != 0) ||
-            hdr.udp.length != 32 + (hdr.tally.lanes << 2) || hdr.ipv4.length != hdr.udp.length + 20) {
-            faults.count(1);
+        /* R-WIRE-7. Lanes that have not come are the parser's error. */
+        bit<8> fault;
+        datagram.apply(hdr, fault);
+        if (fault == WIRE_OK && (hdr.ipv4.length != hdr.udp.length + 20 || standard.parser_error != error.NoError)) {
+            fault = WIRE_FAULT_LENGTH;
+        }
+        if (fault != WIRE_OK) {
+            faults.count((bit<32>)fault);
             mark_to_drop(standard);
             return;
         }

@@ -61,3 +61,29 @@ struct headers_t {
     tally_t tally;
     lanes_t[LANE_BLOCKS] lanes;
 }
+
+/* R-WIRE-7, in the order of its table: what is no packet is dropped and counted. */
+control shape(in headers_t hdr, out bit<8> fault) {
+    apply {
+        bit<4> type = hdr.tally.type;
+        bit<16> lanes = hdr.tally.lanes;
+        bit<16> lanes_max = 0;
+        bit<16> lanes_min = 0;
+
+        if (type == WIRE_HELLO || type == WIRE_WELCOME) {
+            lanes_max = (bit<16>)WIRE_LANES_MAX;
+            lanes_min = (bit<16>)WIRE_HELLO_LANES;
+        } else if ((type == WIRE_UPDATE || type == WIRE_RESULT) &&
+                   hdr.tally.flags & WIRE_ROUND_MASK != WIRE_EXPONENT) {
+            lanes_max = (bit<16>)WIRE_LANES_MAX;
+        }
+        if (!hdr.tally.isValid()) { fault = WIRE_FAULT_SHORT; }
+        else if (hdr.tally.version != WIRE_VERSION) { fault = WIRE_FAULT_VERSION; }
+        else if (type == 0 || type > WIRE_WELCOME) { fault = WIRE_FAULT_TYPE; }
+        else if (lanes[1:0] != 0 || lanes > lanes_max || lanes < lanes_min) { fault = WIRE_FAULT_LANES; }
+        else if (hdr.udp.length != (bit<16>)(WIRE_UDP_BYTES + WIRE_HEADER_BYTES) + (lanes << 2)) {
+            fault = WIRE_FAULT_LENGTH;
+        } else if (type == WIRE_RESULT && hdr.tally.flags & WIRE_BARE != 0) { fault = WIRE_FAULT_FLAGS; }
+        else { fault = WIRE_OK; }
+    }
+}
