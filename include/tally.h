@@ -444,7 +444,8 @@ TALLY_API int tally_ireduce(const void *send, void *recv, size_t count, int dtyp
 			    uint32_t root, struct tally_comm *comm,
 			    const struct tally_op_options *options, struct tally_work **work);
 
-/* recv[i] of all ranks becomes the root's send[i]. In place: send == recv at the root. */
+/* recv[i] of all ranks becomes the root's send[i]. In place: send == recv at the root, which is then read alone: other
+ * operations may read it meanwhile. */
 TALLY_API int tally_broadcast(const void *send, void *recv, size_t count, int dtype, uint32_t root,
 			      struct tally_comm *comm);
 TALLY_API int tally_ibroadcast(const void *send, void *recv, size_t count, int dtype, uint32_t root,

@@ -253,6 +253,49 @@ static void collective__takes_options_of_an_older_header(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* MPI lets operations on their way share what they only read. */
+static void broadcast__only_reads_its_root_in_place(void **state)
+{
+	struct tally_work *works[2][3], *none;
+	struct seat seats[2] = { 0 };
+	int32_t x[2] = { 5, -7 }, got[3][2], sums[2][2];
+
+	(void)state;
+	seats_open(seats, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		for (uint32_t i = 0; i < 2; i++)
+			assert_int_equal(tally_ibroadcast(r ? NULL : x, r ? got[i] : x, 2,
+							  TALLY_INT32, 0, seats[r].comm, NULL,
+							  &works[r][i]),
+					 TALLY_OK);
+		assert_int_equal(tally_iallreduce(r ? got[2] : x, sums[r], 2, TALLY_INT32,
+						  TALLY_MAX, seats[r].comm, NULL, &works[r][2]),
+				 TALLY_OK);
+		if (r == 0) {
+			refused(tally_iallreduce(sums[0], x + 1, 1, TALLY_INT32, TALLY_SUM,
+						 seats[0].comm, NULL, &none),
+				TALLY_ERR_ARGUMENT, "overlaps");
+			refused(tally_ireduce(got[0], x, 2, TALLY_INT32, TALLY_SUM, 0,
+					      seats[0].comm, NULL, &none),
+				TALLY_ERR_ARGUMENT, "recv overlaps the send buffer");
+			got[2][0] = -9;
+			got[2][1] = -8;
+		} else {
+			refused(tally_ibroadcast(NULL, got[0], 2, TALLY_INT32, 0, seats[1].comm,
+						 NULL, &none),
+				TALLY_ERR_ARGUMENT, "recv overlaps the recv buffer");
+		}
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(tally_waitall(3, works[r], -1), TALLY_OK);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(got[i][0] == 5 && got[i][1] == -7 && sums[i][0] == 5 &&
+			    sums[i][1] == -7);
+	assert_null(seats[0].comm->lent_reads);
+	assert_null(seats[0].comm->lent_writes);
+	seats_do(seats, 2, seat_leave);
+}
+
 static void alltoall__has_as_many_elements_as_go_from_all_to_all(void **state)
 {
 	struct seat seats[2] = { 0 };
@@ -597,6 +640,7 @@ int main(void)
 		cmocka_unit_test(collective__takes_no_memory_that_it_does_not_need),
 		cmocka_unit_test(collective__brings_parts_that_lie_side_by_side),
 		cmocka_unit_test(collective__takes_options_of_an_older_header),
+		cmocka_unit_test(broadcast__only_reads_its_root_in_place),
 		cmocka_unit_test(alltoall__has_as_many_elements_as_go_from_all_to_all),
 		cmocka_unit_test(alltoall__has_its_parts_in_the_order_of_receivers),
 		cmocka_unit_test(gathered__sums_are_counted_and_their_memory_goes_back),

@@ -145,6 +145,8 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 	struct lent *reads = &work->lents[2 * idx], *writes = reads + 1;
 	const struct lent *other;
 
+	if (from == to && !request_is_sum(work->op.kind))
+		to = 0; /* what is not added up stays as it is */
 	other = from ? lent_find(comm->lent_writes, from, from + bytes) : NULL;
 	if (other)
 		return lent_refuse(comm, work, call, "send", other, "recv");
