@@ -215,6 +215,7 @@ static size_t far_at;
 static double sample(const struct place *place, const struct quant_ops *ops, bool is_back)
 {
 	const char *from = place->runs > 1 ? far : far + far_at;
+	const void *window;
 	uint64_t start;
 
 	if (place->runs == 1)
@@ -222,14 +223,15 @@ static double sample(const struct place *place, const struct quant_ops *ops, boo
 	start = now_ns();
 	for (size_t run = 0; run < place->runs; run++) {
 		for (size_t at = 0; at < place->bytes; at += place->window) {
+			window = from + at;
 			if (!ops)
-				memcpy(near, from + at, place->window);
+				memcpy(near, window, place->window);
 			else if (is_back)
-				ops->unpack_f32((float *)near, (const int32_t *)(from + at),
-						place->window / 4, &scale, false);
+				ops->unpack_f32((float *)near, window, place->window / 4, &scale,
+						false);
 			else
-				sink = ops->pack_f32((int32_t *)near, (const float *)(from + at),
-						     place->window / 4, &scale);
+				sink = ops->pack_f32((int32_t *)near, window, place->window / 4,
+						     &scale);
 			__asm__ __volatile__("" : : "r"(near) : "memory");
 		}
 	}
@@ -239,15 +241,15 @@ static double sample(const struct place *place, const struct quant_ops *ops, boo
 static bool is_scalars(const struct place *place, const struct quant_ops *ops, bool is_back)
 {
 	size_t count = place->window / 4;
+	const void *window = far;
 
 	memset(near, 1, sizeof(near));
 	if (is_back) {
-		ops->unpack_f32((float *)near, (const int32_t *)far, count, &scale, false);
-		quant_scalar.unpack_f32((float *)scalar, (const int32_t *)far, count, &scale,
-					false);
+		ops->unpack_f32((float *)near, window, count, &scale, false);
+		quant_scalar.unpack_f32((float *)scalar, window, count, &scale, false);
 	} else {
-		ops->pack_f32((int32_t *)near, (const float *)far, count, &scale);
-		quant_scalar.pack_f32((int32_t *)scalar, (const float *)far, count, &scale);
+		ops->pack_f32((int32_t *)near, window, count, &scale);
+		quant_scalar.pack_f32((int32_t *)scalar, window, count, &scale);
 	}
 	return !memcmp(near, scalar, place->window);
 }

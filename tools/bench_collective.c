@@ -111,14 +111,13 @@ static void compare(const struct data_op *op, const uint8_t *result, const uint8
 			continue;
 		if (verdict->wrong++)
 			continue;
+		size_t b = i * bytes; /* the first byte that differs */
+
+		while (result[b] == wanted[b])
+			b++;
 		verdict->index = first + i;
-		for (size_t b = bytes * i; !verdict->got && !verdict->want && b < bytes * (i + 1);
-		     b++) {
-			verdict->got = result[b] == wanted[b]
-					       ? 0
-					       : result[b]; /* the first byte that differs */
-			verdict->want = result[b] == wanted[b] ? 0 : wanted[b];
-		}
+		verdict->got = result[b];
+		verdict->want = wanted[b];
 	}
 }
 

@@ -149,7 +149,7 @@ static void fill_for_exponent(struct area *area, struct shape *shape)
 static void check_exponent(const struct quant_ops *ops, const struct shape *shape,
 			   struct area *area)
 {
-	const uint16_t *src = (const uint16_t *)area->src + shape->src_at;
+	const uint16_t *src = (const uint16_t *)(const void *)area->src + shape->src_at;
 
 	if (shape->half->type == QUANT_FLOAT32)
 		return;
@@ -212,8 +212,8 @@ static void check_pack(const struct quant_ops *ops, const struct shape *shape, s
 {
 	const struct half *half = shape->half;
 	const void *src = area->src + shape->src_at * half->bytes;
-	int32_t *scalar = (int32_t *)area->scalar + shape->dst_at;
-	int32_t *other = (int32_t *)area->other + shape->dst_at;
+	int32_t *scalar = (int32_t *)(void *)area->scalar + shape->dst_at;
+	int32_t *other = (int32_t *)(void *)area->other + shape->dst_at;
 
 	area_guard(area);
 	assert_int_equal(quant_scalar.pack_half(scalar, src, shape->count, &shape->scale,
@@ -264,7 +264,7 @@ static void fill_with_sums(struct area *area, struct shape *shape)
 static void check_unpack(const struct quant_ops *ops, const struct shape *shape, struct area *area)
 {
 	const struct half *half = shape->half;
-	const int32_t *lane = (const int32_t *)area->src + shape->src_at;
+	const int32_t *lane = (const int32_t *)(const void *)area->src + shape->src_at;
 	void *scalar = area->scalar + shape->dst_at * half->bytes;
 	void *other = area->other + shape->dst_at * half->bytes;
 
