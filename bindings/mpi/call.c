@@ -68,6 +68,14 @@ static enum why refuse(const struct call *call, const struct place *place, uint6
 /* It waits, is non-blocking, or is persistent. */
 enum form { FORM_NOW, FORM_FLIES, FORM_LASTS };
 
+/* TALLY_MPI_REQUIRE, and the aggregator was not there when the communicator wanted it: every call that it would do fails. */
+static bool is_missed(const struct call *call, const struct place *place)
+{
+	uint64_t bytes;
+
+	return place->never == WHY_AGGREGATOR && place->is_required && !refuse(call, place, &bytes);
+}
+
 /* The place whose tally does the call. NULL: MPI does it, or *code is the error. */
 static struct place *decide(const struct call *call, enum form form, int *code)
 {
@@ -81,6 +89,13 @@ static struct place *decide(const struct call *call, enum form form, int *code)
 		why = place->never ? place->never : refuse(call, place, &bytes);
 	else if (!may_wait && is_sound(call))
 		why = WHY_EARLY;
+	if (place && is_missed(call, place))
+		*code = report_code(
+			call->kind,
+			report_fault(TALLY_ERR_USAGE,
+				     "no aggregator could be used when this communicator "
+				     "began (TALLY_MPI_REQUIRE)"),
+			NULL);
 	if (!why && form != FORM_NOW && !place->can_start)
 		why = WHY_PROGRESS;
 	if (!why && form == FORM_LASTS && !place->is_ordered)
@@ -106,6 +121,15 @@ static int fail(const struct call *call, int code)
 	return code;
 }
 
+/* This rank alone cannot do it, or all cannot. */
+static int fail_here(const struct call *call, struct place *place, int result)
+{
+	int code = report_code(call->kind, result, place->tally);
+
+	place_give_up(place);
+	return fail(call, code);
+}
+
 bool call_now(const struct call *call, int *code)
 {
 	struct place *place = decide(call, FORM_NOW, code);
@@ -125,7 +149,7 @@ bool call_now(const struct call *call, int *code)
 		plan_free(&plan);
 	}
 	if (result)
-		*code = fail(call, report_code(call->kind, result, place->tally));
+		*code = fail_here(call, place, result);
 	return true;
 }
 
@@ -134,7 +158,8 @@ static struct plan *plan_keep(const struct call *call, struct place *place, int 
 {
 	struct plan *plan = malloc(sizeof(*plan));
 
-	*result = plan ? plan_make(plan, call, place) : TALLY_ERR_NO_MEMORY;
+	*result = plan ? plan_make(plan, call, place)
+		       : report_fault(TALLY_ERR_NO_MEMORY, "no memory for a plan");
 	if (!*result)
 		return plan;
 	free(plan);
@@ -159,7 +184,7 @@ static bool start(const struct call *call, bool is_lasting, MPI_Request *request
 		plan_free(plan);
 		free(plan);
 	}
-	*code = fail(call, report_code(call->kind, result, place->tally));
+	*code = fail_here(call, place, result);
 	return true;
 }
 

@@ -24,10 +24,10 @@ int lasting_make(struct plan *plan, MPI_Request *request)
 	struct lasting *lasting = calloc(1, sizeof(*lasting));
 
 	if (!lasting)
-		return TALLY_ERR_NO_MEMORY;
+		return report_fault(TALLY_ERR_NO_MEMORY, "no memory for a request");
 	if (PMPI_Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &lasting->handle)) {
 		free(lasting);
-		return TALLY_ERR_INTERNAL;
+		return report_fault(TALLY_ERR_INTERNAL, "MPI makes no persistent request");
 	}
 	lasting->plan = plan;
 	lasting->inner = MPI_REQUEST_NULL;
@@ -54,13 +54,19 @@ struct lasting *lasting_of(MPI_Request request)
 	return lasting;
 }
 
-/* 0, or MPI's error. */
+/* MPI's error goes to the handler of the communicator, or of the world where that has been freed. */
 int lasting_start(struct lasting *lasting)
 {
-	const struct place *place = lasting->plan->place;
-	int result = pending_start(lasting->plan, false, &lasting->inner);
+	struct place *place = lasting->plan->place;
+	int result = pending_start(lasting->plan, false, &lasting->inner), code;
 
-	return result ? report_code(lasting->plan->kind, result, place->tally) : MPI_SUCCESS;
+	if (!result)
+		return MPI_SUCCESS;
+	code = report_code(lasting->plan->kind, result, place->tally);
+	place_give_up(place);
+	PMPI_Comm_call_errhandler(place->comm == MPI_COMM_NULL ? MPI_COMM_WORLD : place->comm,
+				  code);
+	return code;
 }
 
 void lasting_free(struct lasting *lasting)

@@ -181,13 +181,13 @@ int pending_start(struct plan *plan, bool is_owned, MPI_Request *request)
 	int result;
 
 	if (!pending)
-		return TALLY_ERR_NO_MEMORY;
+		return report_fault(TALLY_ERR_NO_MEMORY, "no memory for a request");
 	pending->plan = plan;
 	pending->is_owned = is_owned;
 	result = plan_start(plan, &pending->work);
 	if (!result && hand_to_mpi(pending, request)) {
 		poke_wait(&pending->work);
-		result = TALLY_ERR_INTERNAL;
+		result = report_fault(TALLY_ERR_INTERNAL, "MPI makes no request");
 	}
 	if (result)
 		free(pending);

@@ -100,6 +100,12 @@ static void unlink_place(struct place *place)
 	pthread_mutex_unlock(&lock);
 }
 
+void place_give_up(struct place *place)
+{
+	if (!tally_comm_get_async_error(place->tally))
+		tally_comm_abort(place->tally);
+}
+
 void place_get(struct place *place)
 {
 	atomic_fetch_add(&place->users, 1);
@@ -117,11 +123,15 @@ void place_put(struct place *place)
 
 static int on_free(MPI_Comm comm, int key, void *value, void *state)
 {
+	struct place *place = value;
+
 	(void)comm;
 	(void)key;
 	(void)state;
-	if (value)
-		place_put(value);
+	if (!place)
+		return MPI_SUCCESS;
+	place->comm = MPI_COMM_NULL;
+	place_put(place);
 	return MPI_SUCCESS;
 }
 
@@ -272,12 +282,23 @@ static void settle(struct place *place, const struct greeting *all)
 	place->min_bytes = min_bytes_default;
 }
 
+/* The others would wait for this rank's greeting. */
+static _Noreturn void no_memory(MPI_Comm comm)
+{
+	report_say("no memory to begin with a communicator: the job ends");
+	PMPI_Abort(comm, EXIT_FAILURE);
+	abort();
+}
+
 static int greet(struct place *place)
 {
 	const struct greeting mine = greeting_mine();
 	struct greeting *all = calloc((size_t)place->size, sizeof(*all));
-	int code = all ? gather_greetings(&mine, all, place->comm) : MPI_ERR_NO_MEM;
+	int code;
 
+	if (!all)
+		no_memory(place->comm);
+	code = gather_greetings(&mine, all, place->comm);
 	if (!code)
 		settle(place, all);
 	free(all);
@@ -291,7 +312,7 @@ static struct place *place_make(MPI_Comm comm)
 	int is_inter = 0;
 
 	if (!place)
-		return NULL;
+		no_memory(comm);
 	place->comm = comm;
 	atomic_init(&place->users, 1);
 	if (PMPI_Comm_test_inter(comm, &is_inter) || PMPI_Comm_rank(comm, &place->rank) ||

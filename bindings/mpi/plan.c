@@ -36,38 +36,45 @@ static int pack(bool is_in, void *elements, MPI_Count count, MPI_Datatype type, 
 	return code;
 }
 
-static void *copy_alloc(size_t bytes)
+static int no_memory(const struct plan *plan, size_t bytes)
 {
-	return aligned_alloc(64, (bytes + 64) / 64 * 64);
+	return report_fault(TALLY_ERR_NO_MEMORY, "rank %d has no memory for %zu bytes",
+			    plan->place->rank, bytes);
+}
+
+static int copy_alloc(const struct plan *plan, size_t bytes, void **copy)
+{
+	*copy = aligned_alloc(64, (bytes + 64) / 64 * 64);
+	return *copy ? TALLY_OK : no_memory(plan, bytes);
 }
 
 /* Elements of tally's send are at `from`, plain memory. */
 static int copy_send(struct plan *plan, size_t bytes)
 {
-	plan->copied_send = copy_alloc(bytes);
-	if (!plan->copied_send)
-		return TALLY_ERR_NO_MEMORY;
+	int result = copy_alloc(plan, bytes, &plan->copied_send);
+
 	plan->from = plan->send;
 	plan->from_bytes = bytes;
 	plan->send = plan->copied_send;
-	return TALLY_OK;
+	return result;
 }
 
 static int copy_recv(struct plan *plan, size_t bytes)
 {
-	plan->copied_recv = copy_alloc(bytes);
-	if (!plan->copied_recv)
-		return TALLY_ERR_NO_MEMORY;
+	int result = copy_alloc(plan, bytes, &plan->copied_recv);
+
 	plan->to = plan->recv;
 	plan->to_bytes = bytes;
 	plan->recv = plan->copied_recv;
-	return TALLY_OK;
+	return result;
 }
 
 /* The program may free its type while the request is in flight. */
 static int type_keep(MPI_Datatype type, MPI_Datatype *kept)
 {
-	return PMPI_Type_dup(type, kept) ? TALLY_ERR_INTERNAL : TALLY_OK;
+	return PMPI_Type_dup(type, kept)
+		       ? report_fault(TALLY_ERR_INTERNAL, "MPI does not copy a datatype")
+		       : TALLY_OK;
 }
 
 /* ---- sums ---- */
@@ -77,7 +84,7 @@ static int counts_make(struct plan *plan, const struct call *call, size_t per_el
 	size_t *counts = calloc((size_t)plan->place->size, sizeof(*counts));
 
 	if (!counts)
-		return TALLY_ERR_NO_MEMORY;
+		return no_memory(plan, (size_t)plan->place->size * sizeof(*counts));
 	for (int i = 0; i < plan->place->size; i++)
 		counts[i] = (size_t)call_count(call, i) * per_element;
 	plan->counts = counts;
@@ -164,9 +171,9 @@ static int displs_make(struct plan *plan, const struct call *call, bool *can_use
 	plan->to_displs = displs;
 	plan->displs = calloc((size_t)size, sizeof(*plan->displs));
 	if (!displs || !plan->displs)
-		return TALLY_ERR_NO_MEMORY;
+		return no_memory(plan, (size_t)size * sizeof(*displs));
 	if (PMPI_Type_get_extent_x(call->type, &lower, &extent))
-		return TALLY_ERR_INTERNAL;
+		return report_fault(TALLY_ERR_INTERNAL, "MPI knows no extent of a datatype");
 	for (int i = 0; i < size; i++) {
 		displs[i] = call_displ(call, i) * (MPI_Aint)extent;
 		if (displs[i] < 0)
@@ -304,18 +311,13 @@ int plan_start(struct plan *plan, struct tally_work **work)
 	if (plan->from_type != MPI_DATATYPE_NULL) {
 		if (pack(true, (void *)(uintptr_t)plan->from, plan->from_count, plan->from_type,
 			 plan->copied_send))
-			result = TALLY_ERR_INTERNAL;
+			result = report_fault(TALLY_ERR_INTERNAL,
+					      "MPI does not pack what rank %d sends",
+					      plan->place->rank);
 	} else if (plan->copied_send && plan->from_bytes) {
 		memcpy(plan->copied_send, plan->from, plan->from_bytes);
 	}
-	if (!result)
-		result = submit(plan, work);
-	/* The others wait for a call that this rank cannot make: they are told so. */
-	if (result && !tally_comm_get_async_error(plan->place->tally)) {
-		report_say("rank %d: %s", plan->place->rank, tally_get_last_error(NULL));
-		tally_comm_abort(plan->place->tally);
-	}
-	return result;
+	return result ? result : submit(plan, work);
 }
 
 /* The parts are one after the other in copied_recv. */
@@ -346,5 +348,7 @@ int plan_end(struct plan *plan)
 					      plan->to_type, plan->copied_recv);
 	else if (plan->copied_recv && plan->to_bytes)
 		memcpy(plan->to, plan->copied_recv, plan->to_bytes);
-	return code ? TALLY_ERR_INTERNAL : TALLY_OK;
+	return code ? report_fault(TALLY_ERR_INTERNAL, "MPI does not unpack what rank %d receives",
+				   plan->place->rank)
+		    : TALLY_OK;
 }

@@ -82,16 +82,29 @@ void report_print(int rank, int size)
 	}
 }
 
+static _Thread_local char fault[160];
+
+int report_fault(int result, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(fault, sizeof(fault), format, args);
+	va_end(args);
+	return result;
+}
+
 int report_code(enum kind kind, int result, struct tally_comm *comm)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static int code = MPI_SUCCESS;
 	char text[MPI_MAX_ERROR_STRING];
-	const char *last = tally_get_last_error(comm);
+	const char *last = *fault ? fault : tally_get_last_error(comm);
 
-	report_say("MPI_%s: %s", names[kind], *last ? last : tally_strerror(result));
-	snprintf(text, sizeof(text), "MPI_%s over tally: %.160s", names[kind],
-		 *last ? last : tally_strerror(result));
+	last = *last ? last : tally_strerror(result);
+	report_say("MPI_%s: %s", names[kind], last);
+	snprintf(text, sizeof(text), "MPI_%s over tally: %.160s", names[kind], last);
+	*fault = '\0';
 	pthread_mutex_lock(&lock);
 	if (code == MPI_SUCCESS && PMPI_Add_error_code(MPI_ERR_OTHER, &code))
 		code = MPI_ERR_OTHER;

@@ -112,7 +112,10 @@ void report_print(int rank, int size);
 /* One line on stderr. */
 __attribute__((format(printf, 1, 2))) void report_say(const char *format, ...);
 
-/* The code of an error for MPI's error handlers, whose text is tally's last. */
+/* Says what is wrong here, in this library: the next report_code of this thread takes it. Returns the result. */
+__attribute__((format(printf, 2, 3))) int report_fault(int result, const char *format, ...);
+
+/* The code of an error for MPI's error handlers, whose text is that fault or tally's last. */
 int report_code(enum kind kind, int result, struct tally_comm *comm);
 
 /* ---- poke ---- */
@@ -153,7 +156,7 @@ bool types_is_plain(MPI_Datatype type);
 struct place {
 	struct place *next;
 	struct tally_comm *tally; /* NULL: not yet */
-	MPI_Comm comm;
+	MPI_Comm comm;            /* MPI_COMM_NULL: freed */
 	int rank, size;
 	enum why never; /* no call of this communicator is tally's */
 	uint64_t min_bytes;
@@ -172,6 +175,9 @@ struct place *place_of(MPI_Comm comm, bool may_greet);
 /* Makes the tally communicator, with all ranks of it. MPI's result; if it is no error, place->tally or place->never says
  * how it ended. */
 int place_join(struct place *place, enum kind kind);
+
+/* This rank cannot make a call that the others make: if they may wait for it, they are told. */
+void place_give_up(struct place *place);
 
 /* A plan uses it, and no longer does. */
 void place_get(struct place *place);

@@ -92,6 +92,12 @@ TALLY_INIT_TIMEOUT_S=3 TALLY_AGGREGATOR=127.0.0.1:1 ranks 3 "$shim" "$here/waits
 (($(grep -c 'stays with MPI' err) == 1)) || fail "not one line about the aggregator that is not there"
 TALLY_INIT_TIMEOUT_S=3 TALLY_AGGREGATOR=127.0.0.1:1 TALLY_MPI_REQUIRE=1 ranks 3 "$shim" "$here/waits-$mpi" mpi && fail "no error without an aggregator"
 grep -q '127.0.0.1:1' err || fail "the error does not name the aggregator"
+export TALLY_MPI_MIN_BYTES=8
+TALLY_INIT_TIMEOUT_S=2 TALLY_AGGREGATOR=127.0.0.1:1 TALLY_MPI_REQUIRE=1 ranks 3 "$shim" "$here/faults-$mpi" required ||
+	fail "not each call is an error without an aggregator"
+right 3 "$here/faults-$mpi"
+grep -q 'the end' out || fail "one rank without memory ends the job"
+grep -q 'rank 1 has no memory for' err || fail "nobody says which rank has no memory"
 
 # The other MPI's library.
 if [[ -e $other ]]; then

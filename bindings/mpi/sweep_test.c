@@ -138,7 +138,7 @@ static void allreduces(const struct type *type, MPI_Op op, int count, MPI_Comm c
 
 static void scatters(const struct type *type, MPI_Op op, int count, MPI_Comm comm)
 {
-	int rank, ranks, counts[NUMBER_MAX], before = 0;
+	int rank, ranks, counts[NUMBER_MAX];
 	struct memory m;
 	size_t all = 0;
 
@@ -146,7 +146,6 @@ static void scatters(const struct type *type, MPI_Op op, int count, MPI_Comm com
 	MPI_Comm_size(comm, &ranks);
 	for (int i = 0; i < ranks; i++) {
 		counts[i] = count / ranks + (i == 1 ? count % 7 : 0);
-		before += i < rank ? counts[i] : 0;
 		all += (size_t)counts[i];
 	}
 	m = memory_get(all * type->bytes);

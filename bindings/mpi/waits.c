@@ -151,14 +151,8 @@ SHIM_API int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *
 SHIM_API int MPI_Start(MPI_Request *request)
 {
 	struct lasting *lasting = request ? lasting_of(*request) : NULL;
-	int code;
 
-	if (!lasting)
-		return PMPI_Start(request);
-	code = lasting_start(lasting);
-	if (code)
-		PMPI_Comm_call_errhandler(MPI_COMM_WORLD, code);
-	return code;
+	return lasting ? lasting_start(lasting) : PMPI_Start(request);
 }
 
 SHIM_API int MPI_Startall(int count, MPI_Request requests[])

@@ -101,6 +101,26 @@ static void freed_in_use(void)
 	expect(sum == ranks, "a sum on a communicator that is freed");
 }
 
+/* What operations only read they may share: a broadcast's root has one buffer in several. */
+static void shared_reads(void)
+{
+	int from[4] = { 1, rank, -3, rank + 4 }, to[3][4], sums[2][4];
+	MPI_Request requests[5];
+
+	for (int i = 0; i < 3; i++)
+		MPI_Ibcast(rank == 1 ? from : to[i], 4, MPI_INT, 1, MPI_COMM_WORLD, &requests[i]);
+	for (int i = 0; i < 2; i++)
+		MPI_Iallreduce(from, sums[i], 4, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
+			       &requests[3 + i]);
+	MPI_Waitall(5, requests, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < 3 && rank != 1; i++)
+		expect(to[i][0] == 1 && to[i][1] == 1 && to[i][2] == -3 && to[i][3] == 5,
+		       "a broadcast whose root shares its buffer");
+	for (int i = 0; i < 2; i++)
+		expect(sums[i][1] == ranks - 1 && sums[i][3] == ranks + 3,
+		       "a maximum of what is broadcast");
+}
+
 static void requests_keep_promises(void)
 {
 	int sum = 0, one = 1, flag = 0, idx = 0, number;
@@ -216,6 +236,7 @@ int main(int argc, char **argv)
 	messages_get_on(1);
 	messages_get_on(0);
 	starts_at_once();
+	shared_reads();
 	if (argc < 2 || strcmp(argv[1], "mpi")) {
 		freed_in_use();
 		requests_keep_promises();
