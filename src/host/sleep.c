@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host/state.h"
+#include "simd/stream.h"
 #include "util/clock.h"
 
 enum {
@@ -47,6 +48,7 @@ void host_publish(struct host *host)
 	struct wait_publish publish = { 0 };
 	enum wait_next next;
 
+	stream_end();
 	while ((next = wait_publish_step(&publish, host->words, host->rank, host->phase)) !=
 	       WAIT_OVER)
 		if (next == WAIT_WAKE)

@@ -33,6 +33,9 @@ bool sum_choose(struct sum *sum, const struct host *host, const struct endpoint_
 /* Adds up `count` elements of all ranks. Returns how many are saturated. A first element of SUM_LANES begins a packet. */
 uint64_t sum_run(const struct sum *sum, void *to, const void *const *from, uint32_t ranks,
 		 size_t count);
+/* The same past the caches (simd/stream.h). */
+uint64_t sum_stream(const struct sum *sum, void *to, const void *const *from, uint32_t ranks,
+		    size_t count);
 /* tally_op_options.residual of these elements. */
 void sum_rest(const struct sum *sum, float *rest, const float *from, size_t count);
 
@@ -50,6 +53,7 @@ struct run {
 	uint32_t tag;
 	uint32_t window;     /* elements */
 	uint64_t windows, w; /* and which it is at */
+	bool is_large;       /* more than the caches hold */
 	uint32_t base;       /* the phase that it began with */
 	enum { RUN_WRITE, RUN_READ, RUN_COLLECT } step;
 };
@@ -69,7 +73,9 @@ struct host {
 	uint32_t ranks, rank, lanes;
 	bool is_same_bits;
 	const struct quant_ops *quant;
-	uint8_t *scratch;
+	uint8_t *scratch,
+		*own; /* of a window: what is not in one piece where it goes, or comes from */
+	size_t cache_bytes;
 	uint32_t phase;  /* the next one to be published */
 	uint32_t seen;   /* ranks below have passed the phase that is waited for */
 	bool is_running; /* `run` is the oldest's */
@@ -86,6 +92,22 @@ struct host {
 	uint32_t is_called;
 	uint32_t polls, polls_max, failures;
 };
+
+/* ---- window.c: the oldest operation's ---- */
+
+void shape_choose(struct host *host, const struct endpoint_op *op);
+/* This rank's share of window w, and that it is there. */
+void window_write(struct host *host, const struct endpoint_op *op, uint64_t w);
+/* After the only phase of a window. */
+void window_read(struct host *host, const struct endpoint_op *op);
+/* PARTS: the phases of a window that its ranks have written, and those of one that they have added up. The next
+ * window is written before the last one is added up. */
+uint32_t written_phase(const struct run *run);
+uint32_t summed_phase(const struct run *run);
+/* This rank's part of a window, for all. */
+void part_sum(struct host *host, const struct endpoint_op *op);
+/* After all parts. */
+void parts_read(struct host *host, const struct endpoint_op *op);
 
 /* ---- sleep.c ---- */
 

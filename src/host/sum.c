@@ -6,6 +6,9 @@
 #include "core/dense/switch.h"
 #include "host/state.h"
 #include "simd/float_state.h"
+#include "simd/stream.h"
+
+enum { BLOCK_BYTES = 8192 }; /* stays in the nearest cache */
 
 static bool is_plain(const struct endpoint_op *op)
 {
@@ -160,6 +163,27 @@ uint64_t sum_run(const struct sum *sum, void *to, const void *const *from, uint3
 	before = float_state_begin();
 	saturated = run(sum, plain, to, from, ranks, count);
 	float_state_end(before);
+	return saturated;
+}
+
+uint64_t sum_stream(const struct sum *sum, void *to, const void *const *from, uint32_t ranks,
+		    size_t count)
+{
+	_Alignas(STREAM_LINE) uint8_t block[BLOCK_BYTES];
+	const void *part[HOST_RANKS_MAX];
+	size_t step = BLOCK_BYTES / sum->bytes, m;
+	uint64_t saturated = 0;
+
+	if (sum->packet > step)
+		return sum_run(sum, to, from, ranks, count);
+	step -= sum->packet ? step % sum->packet : 0;
+	for (size_t first = 0; first < count; first += m) {
+		m = count - first < step ? count - first : step;
+		for (uint32_t r = 0; r < ranks; r++)
+			part[r] = at(from[r], first, sum->bytes);
+		saturated += sum_run(sum, block, part, ranks, m);
+		stream_copy((uint8_t *)to + first * sum->bytes, block, m * sum->bytes);
+	}
 	return saturated;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plain_test.c - plain.h's sums against sums worked out one by one. [SEED] */
+/* plain_test.c - plain.h's sums against sums worked out one by one, and stream.h's copy. [SEED] */
 #include "simd/plain.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "simd/simd.h"
+#include "simd/stream.h"
 #include "util/rng.h"
 
 enum { RANKS = 9, COUNT = 1100, TABLES = 3 };
@@ -112,11 +113,35 @@ static void plain__integers_saturate_and_are_counted(void **state)
 	}
 }
 
+/* Every beginning and end of a line, and nothing beside. */
+static void stream__is_a_copy(void **state)
+{
+	_Alignas(STREAM_LINE) uint8_t from[5 * STREAM_LINE], to[5 * STREAM_LINE];
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, seed, 2);
+	for (uint32_t i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)rng_below(&rng, 255);
+	for (uint32_t at = 0; at < STREAM_LINE; at++)
+		for (uint32_t bytes = 0; bytes < 3 * STREAM_LINE; bytes++) {
+			const uint8_t *source = from + bytes % 7;
+
+			memset(to, 0xff, sizeof(to));
+			stream_copy(to + at, source, bytes);
+			stream_end();
+			assert_memory_equal(to + at, source, bytes);
+			assert_true(!at || to[at - 1] == 0xff);
+			assert_int_equal(to[at + bytes], 0xff);
+		}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain__floats_are_sums_of_float64_rounded_once),
 		cmocka_unit_test(plain__integers_saturate_and_are_counted),
+		cmocka_unit_test(stream__is_a_copy),
 	};
 
 	if (argc > 1)
