@@ -9,13 +9,7 @@
 #include "simd/stream.h"
 #include "util/clock.h"
 
-enum {
-	POLLS_MAX = 2000, /* about 50 us of looks */
-	POLLS_FIRST = 256,
-	POLLS_LEAST = 64,   /* below, it does not pay; */
-	POLLS_RETRY = 64,   /* but one wait of so many tries again */
-	YIELD_NS = 1000000, /* then a sleep, which costs its end some 15 us */
-};
+enum { YIELD_NS = 1000000 /* then a sleep, which costs its end some 15 us */ };
 
 static void pause_cpu(void)
 {
@@ -59,12 +53,13 @@ void host_publish(struct host *host)
 void host_wait_init(struct host *host)
 {
 	cpu_set_t mine;
+	bool may_poll = false;
 
 	atomic_store(&host->awaited, WAIT_NOBODY);
 	/* With fewer processors than ranks a look would keep one from working. */
 	if (!sched_getaffinity(0, sizeof(mine), &mine) && (uint32_t)CPU_COUNT(&mine) >= host->ranks)
-		host->polls_max = POLLS_MAX;
-	host->polls = host->polls_max ? POLLS_FIRST : 0;
+		may_poll = true;
+	host->poll = poll_new(may_poll);
 }
 
 /* What is waited for; a submit of another thread may change it meanwhile, and then wakes. */
@@ -81,35 +76,29 @@ static bool is_over(struct host *host, struct awaited awaited)
 		       WAIT_NOT_YET;
 }
 
-/* As long as it has paid off lately. */
-static bool poll_for(struct host *host, struct awaited awaited)
+static bool poll_for(struct host *host, struct awaited awaited, uint32_t looks)
 {
-	uint32_t count = host->polls;
-
-	if (count < POLLS_LEAST && host->polls_max && ++host->failures % POLLS_RETRY == 0)
-		count = POLLS_FIRST;
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < looks; i++) {
 		pause_cpu();
-		if (!is_over(host, awaited))
-			continue;
-		if (host->polls < 4 * i + POLLS_LEAST)
-			host->polls = 4 * i + POLLS_LEAST;
-		if (host->polls > host->polls_max)
-			host->polls = host->polls_max;
-		return true;
+		if (is_over(host, awaited)) {
+			poll_paid(&host->poll, i);
+			return true;
+		}
 	}
-	host->polls /= 2;
 	return false;
 }
 
-static bool yield_for(struct host *host, struct awaited awaited, uint64_t until_ns)
+static bool yield_for(struct host *host, struct awaited awaited, uint64_t until_ns, bool has_polled)
 {
 	uint64_t begun_ns = clock_ns(), now_ns = begun_ns;
 
-	while (now_ns - begun_ns < YIELD_NS && now_ns < until_ns) {
+	for (uint32_t yields = 1; now_ns - begun_ns < YIELD_NS && now_ns < until_ns; yields++) {
 		sched_yield();
-		if (is_over(host, awaited))
+		if (is_over(host, awaited)) {
+			if (has_polled)
+				poll_failed(&host->poll, yields);
 			return true;
+		}
 		now_ns = clock_ns();
 	}
 	return false;
@@ -121,9 +110,10 @@ void host_wait(struct host *host, uint64_t until_ns)
 					 atomic_load(&host->awaited_phase) };
 	struct wait_sleep sleep = { 0 };
 	enum wait_next next;
+	uint32_t looks;
 
-	if (!is_over(host, awaited) && !poll_for(host, awaited) &&
-	    !yield_for(host, awaited, until_ns))
+	if (!is_over(host, awaited) && !poll_for(host, awaited, looks = poll_looks(&host->poll)) &&
+	    !yield_for(host, awaited, until_ns, looks))
 		while ((next = wait_sleep_step(&sleep, host->words, host->rank, awaited.rank,
 					       awaited.phase, &host->is_called)) != WAIT_OVER)
 			if (next == WAIT_SLEEP)

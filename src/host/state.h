@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "core/host/poll.h"
 #include "host/host.h"
 #include "simd/plain.h"
 
@@ -90,7 +91,7 @@ struct host {
 	/* host_wait's. Written by poll, read without the lock: who is missing. */
 	atomic_uint awaited, awaited_phase;
 	uint32_t is_called;
-	uint32_t polls, polls_max, failures;
+	struct poll poll;
 };
 
 /* ---- window.c: the oldest operation's ---- */

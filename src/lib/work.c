@@ -237,6 +237,8 @@ void work_place(struct tally_comm *comm, struct tally_work *work)
 {
 	const struct endpoint_op op = endpoint_op_of(comm, work);
 
+	if (comm->host) /* it guesses nothing */
+		return;
 	endpoint_place(comm->endpoint, &op, &work->place);
 }
 
