@@ -11,7 +11,7 @@ torch.distributed, which `init_process_group("tally")` uses."""
 from ._library import lib as _lib
 from .communicator import Communicator, group
 from .errors import (AbortedError, ArgumentError, DeadlineError, DeniedError, Error, InternalError, MismatchError,
-                     NoMemoryError, NoResourceError, RangeError, RemoteError, SystemFailure, UnsupportedError, UsageError,
+                     NoMemoryError, NoResourceError, RangeError, ReduceError, RemoteError, SystemFailure, UnsupportedError, UsageError,
                      VersionError)
 from .join import init, join, meet
 from .log import set_log
@@ -23,5 +23,5 @@ __version__: str = _lib.tally_get_version_text().decode()
 
 __all__ = ["AVG", "AbortedError", "ArgumentError", "Communicator", "DeadlineError", "DeniedError", "Error", "InternalError",
            "MAX", "MIN", "MismatchError", "NoMemoryError", "NoResourceError", "Numbers", "Op", "Options", "PROD", "RangeError",
-           "RemoteError", "SUM", "Stats", "Stream", "SystemFailure", "UnsupportedError", "UsageError", "VersionError", "Work",
+           "ReduceError", "RemoteError", "SUM", "Stats", "Stream", "SystemFailure", "UnsupportedError", "UsageError", "VersionError", "Work",
            "group", "init", "join", "meet", "set_log"]

@@ -11,6 +11,7 @@ OK, IN_PROGRESS, INTERRUPTED = 0, 7, 108
 Handle = c.c_void_p
 AllgatherFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_size_t, c.c_void_p)
 DoneFn = c.CFUNCTYPE(None, c.c_void_p, c.c_int, c.c_void_p)
+ReduceFn = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, c.c_void_p)
 LogFn = c.CFUNCTYPE(None, c.c_int, c.c_char_p, c.c_void_p)
 
 
@@ -27,7 +28,7 @@ class OpOptions(c.Structure):
     """struct tally_op_options."""
     _fields_ = [("size", c.c_size_t), ("name", c.c_char_p), ("stream", c.c_int), ("deadline_ms", c.c_uint32),
                 ("flags", c.c_uint32), ("counts", c.POINTER(c.c_size_t)), ("displs", c.POINTER(c.c_size_t)),
-                ("reduce", c.c_void_p), ("reduce_ctx", c.c_void_p), ("residual", c.c_void_p), ("scale", c.c_double)]
+                ("reduce", ReduceFn), ("reduce_ctx", c.c_void_p), ("residual", c.c_void_p), ("scale", c.c_double)]
 
 
 class Buffer(c.Structure):

@@ -151,10 +151,13 @@ class Communicator(Operations):
         """An operation by its name in tally.h, with the arguments that stand there before comm. For other bindings, which
         know the addresses of their arrays. value: what wait() returns; keep: what must live as long as the operation."""
         self._check_open()
-        raw = None if options is None else c.byref(op_options(options))
-        handle = _l.Handle()
+        handle, raw = _l.Handle(), None
+        raised: list[BaseException] = []
+        if options is not None:
+            lent = op_options(options, raised)
+            raw, keep = c.byref(lent), (keep, options, lent)
         self._check(getattr(lib, call)(*arguments, self._handle, raw, c.byref(handle)))
-        work = Work(self, handle, value, (keep, options))
+        work = Work(self, handle, value, keep, raised)
         self._flying[id(work)] = work
         if len(self._flying) >= self._sweep_at:
             for other in list(self._flying.values()):

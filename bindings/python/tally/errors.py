@@ -69,6 +69,14 @@ class RangeError(Error, OverflowError):
     """Latency mode: an element was too large for the sum, on all ranks. The communicator is intact."""
 
 
+class ReduceError(Error):
+    """Options.reduce raised on this rank: `__cause__` is what. The result is of no use; the communicator is intact."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"tally: the reduce function raised {cause!r}", 0)
+        self.__cause__ = cause
+
+
 _BY_RESULT: dict[int, type[Error]] = {
     2: SystemFailure, 3: InternalError, 4: ArgumentError, 5: UsageError, 6: RemoteError, 8: DeadlineError,
     100: MismatchError, 101: UnsupportedError, 102: VersionError, 103: AbortedError, 104: NoResourceError,

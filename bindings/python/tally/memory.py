@@ -85,6 +85,13 @@ def _dlpack_view(array: Any, what: str) -> View:
     return View((tensor.data or 0) + tensor.byte_offset or None, count, dtype, (array, capsule))
 
 
+def numpy_at(address: int, count: int, dtype: int) -> Any:
+    """A numpy array of what lies there."""
+    import numpy
+    names = {number: name[1:] for name, number in _NUMPY.items()} | {BFLOAT16: "u2"}
+    return numpy.ndarray((count,), names[dtype], memoryview((c.c_char * (count * BYTES[dtype])).from_address(address)).cast("B"))
+
+
 def empty(like: Any, shape: tuple[int, ...]) -> Any:
     """A new array of the kind and type of `like`."""
     if hasattr(like, "new_empty"):  # torch

@@ -80,6 +80,7 @@ class Operations:
     def iallgather(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> Work[A]:
         """All ranks' arrays one after the other, on all ranks. Shape: (size, *array's); with options.counts one dimension."""
         send, recv, result = self._pair(array, out, self._all_shape(array, options))
+        self._check_parts(recv, "out", options)
         return self.start("tally_iallgather", (send.address, recv.address, send.elements, send.dtype), options, result, (send, recv))
 
     def allgather(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> A:
@@ -91,6 +92,7 @@ class Operations:
         """The array has a part for each rank, one after the other; the result is the sum of all ranks' parts for this one.
         Shape: the array's with its first length divided by size; with options.counts one dimension."""
         send, recv, result = self._pair(array, out, self._part_shape(array, options))
+        self._check_parts(send, "array", options)
         return self.start("tally_ireduce_scatter", (send.address, recv.address, recv.elements, send.dtype, int(op)), options, result,
                            (send, recv))
 
@@ -103,6 +105,7 @@ class Operations:
         self._check_root(root)
         if self.rank == root:
             send, recv, result = self._pair(array, out, self._all_shape(array, options))
+            self._check_parts(recv, "out", options)
         else:
             send, recv, result = memory.view(array, "array"), _NONE, None
         return self.start("tally_igather", (send.address, recv.address, send.elements, send.dtype, root), options, result, (send, recv))
@@ -124,6 +127,8 @@ class Operations:
             out = memory.empty(array, tuple(shape[1:]))
         recv = memory.view(out, "out", True)
         self._same_type(send, recv)
+        if self.rank == root:
+            self._check_parts(send, "array", options or Options(counts=[recv.elements] * self.size))
         return self.start("tally_iscatter", (send.address, recv.address, recv.elements, recv.dtype, root), options, out, (send, recv))
 
     def scatter(self, array: Optional[A], out: Optional[A] = None, root: int = 0, options: Optional[Options] = None) -> A:
@@ -137,9 +142,16 @@ class Operations:
             raise ValueError("tally: alltoall with counts needs an out")
         has_counts = bool(options and options.counts)
         send, recv, result = self._pair(array, out, None if has_counts else _shape(array))
-        if not has_counts and send.elements % self.size:
+        if options and options.counts:
+            places, half = options.displs or (), self.size
+            row = options.counts[self.rank * half:(self.rank + 1) * half]
+            self._check_room(send, "array", row, places[:half])
+            self._check_room(recv, "out", options.counts[self.rank::half], places[half:])
+            count = sum(row)
+        elif send.elements % self.size:
             raise ValueError(f"tally: alltoall of {send.elements} elements, which {self.size} ranks cannot share")
-        count = send.elements if has_counts else send.elements // self.size
+        else:
+            count = send.elements // self.size
         return self.start("tally_ialltoall", (send.address, recv.address, count, send.dtype), options, result, (send, recv))
 
     def alltoall(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> A:
@@ -185,15 +197,19 @@ class Operations:
         """The views of both, and out, made if it is None. shape: the result's; None: unknown."""
         send = memory.view(array, "array")
         if out is None:
-            out = memory.empty(array, tuple(shape or ()))
+            if shape is None:
+                raise ValueError("tally: with options.displs an out is needed")
+            out = memory.empty(array, tuple(shape))
         recv = memory.view(out, "out", True)
         self._same_type(send, recv)
         if shape is not None and recv.elements != math.prod(shape):
             raise ValueError(f"tally: out has {recv.elements} elements, and the result {math.prod(shape)}")
         return send, recv, out
 
-    def _all_shape(self, array: Any, options: Optional[Options]) -> tuple[int, ...]:
-        """Of all ranks' parts."""
+    def _all_shape(self, array: Any, options: Optional[Options]) -> Optional[tuple[int, ...]]:
+        """Of all ranks' parts; None: with gaps."""
+        if options and options.displs:
+            return None
         if options and options.counts:
             return (sum(options.counts),)
         return (self.size, *array.shape)
@@ -206,3 +222,18 @@ class Operations:
         if not shape or shape[0] % self.size:
             raise ValueError(f"tally: {self.size} ranks cannot share an array of shape {shape}")
         return (shape[0] // self.size, *shape[1:])
+
+    def _check_parts(self, whole: memory.View, what: str, options: Optional[Options]) -> None:
+        """An array that has all ranks' parts has room for them."""
+        if options and options.counts:
+            if len(options.counts) != self.size:
+                raise ValueError(f"tally: options.counts has {len(options.counts)} numbers, and there are {self.size} ranks")
+            self._check_room(whole, what, options.counts, options.displs or ())
+
+    @staticmethod
+    def _check_room(whole: memory.View, what: str, counts: Sequence[int], displs: Sequence[int]) -> None:
+        if displs and len(displs) != len(counts):
+            raise ValueError(f"tally: options.displs has {len(displs)} numbers for {len(counts)} parts")
+        end = max([at + n for at, n in zip(displs, counts) if n], default=0) if displs else sum(counts)
+        if end > whole.elements or min([*displs, *counts], default=0) < 0:
+            raise ValueError(f"tally: {what} has {whole.elements} elements, and its parts go from {min(displs, default=0)} to {end}")

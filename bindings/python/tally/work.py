@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Generator, Generic, Optional, TypeVar
 
 from ._library import IN_PROGRESS, INTERRUPTED, OK, DoneFn, Handle, lib
-from .errors import Error, error_of
+from .errors import Error, ReduceError, error_of
 
 if TYPE_CHECKING:
     from .communicator import Communicator
@@ -68,10 +68,10 @@ class Work(Generic[T]):
 
     `await work` waits for it in asyncio, and returns what wait() returns."""
 
-    __slots__ = ("_comm", "_handle", "_keep", "_value", "_lock", "_is_done", "_error", "_callbacks", "__weakref__")
+    __slots__ = ("_comm", "_handle", "_keep", "_value", "_lock", "_is_done", "_error", "_raised", "_callbacks", "__weakref__")
 
-    def __init__(self, comm: Communicator, handle: Handle, value: T, keep: Any) -> None:
-        self._comm, self._handle, self._value, self._keep = comm, handle, value, keep
+    def __init__(self, comm: Communicator, handle: Handle, value: T, keep: Any, raised: list[BaseException]) -> None:
+        self._comm, self._handle, self._value, self._keep, self._raised = comm, handle, value, keep, raised
         self._lock = threading.Lock()
         self._is_done = False
         self._error: Optional[Error] = None
@@ -136,7 +136,7 @@ class Work(Generic[T]):
     def _finish(self, timeout: Optional[float]) -> bool:
         """Waits, and takes the result; whether it is complete."""
         end = None if timeout is None else time.monotonic() + timeout
-        if not self._lock.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+        if not self._lock.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)):
             return False
         try:
             while not self._is_done:
@@ -145,6 +145,8 @@ class Work(Generic[T]):
                 if result not in (IN_PROGRESS, INTERRUPTED):
                     if result != OK:
                         self._error = error_of(result, self._comm._handle)
+                    elif self._raised:
+                        self._error = ReduceError(self._raised[0])
                     self._is_done, self._keep = True, None
                     self._comm._flying.pop(id(self), None)
                 elif left == 0:

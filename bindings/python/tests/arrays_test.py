@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the Python package makes of arrays, in jobs of several ranks; what is right is worked out by numpy."""
+import time
+
 import jobs
 
 jobs.need("numpy", "python3-numpy (scripts/deps.sh test)")
@@ -93,6 +95,7 @@ def every_collective(rank, size):
             numpy.testing.assert_array_equal(piece, mine)
             numpy.testing.assert_array_equal(comm.alltoall(mine), numpy.concatenate([p[2 * rank:2 * rank + 2] for p in parts]))
         of_own_sizes(comm)
+        with_gaps(comm)
         if size > 1:
             ring = [comm.isend(numpy.array([rank]), (rank + 1) % size), comm.irecv(numpy.empty(1, int), (rank - 1) % size)]
             assert [work.wait()[0] for work in ring] == [rank, (rank - 1) % size]
@@ -114,6 +117,79 @@ def of_own_sizes(comm):
     mine = numpy.repeat([10 * rank + j for j in range(size)], [rank + j for j in range(size)]).astype(numpy.int64)
     right = numpy.repeat([10 * i + rank for i in range(size)], [i + rank for i in range(size)])
     numpy.testing.assert_array_equal(comm.alltoall(mine, numpy.empty(right.size, numpy.int64), table), right)
+
+
+def with_gaps(comm):
+    """Parts that do not lie one after the other, in memory that keeps what is between them."""
+    rank, size = comm.rank, comm.size
+    counts = [r + 1 for r in range(size)]
+    displs = [(size + 3) * (size - 1 - r) for r in range(size)]  # the last rank's comes first
+    options, length = tally.Options(counts=counts, displs=displs), (size + 3) * size
+    whole = numpy.full(length, -1, numpy.int32)
+    for r in range(size):
+        whole[displs[r]:displs[r] + counts[r]] = 100 * r + numpy.arange(counts[r])
+    mine = whole[displs[rank]:displs[rank] + counts[rank]].copy()
+    got = numpy.full(length, -1, numpy.int32)
+    assert comm.allgather(mine, got, options) is got
+    numpy.testing.assert_array_equal(got, whole)
+    got = numpy.full(length, -1, numpy.int32) if rank == 0 else None
+    assert comm.gather(mine, 0, got, options) is got
+    assert rank or (got == whole).all()
+    got = comm.scatter(whole if rank == 0 else None, numpy.empty_like(mine), options=options)
+    numpy.testing.assert_array_equal(got, mine)
+    numpy.testing.assert_array_equal(comm.reduce_scatter(whole, out=numpy.empty_like(mine), options=options), size * mine)
+    table = tally.Options(counts=[1 + i for i in range(size) for _ in range(size)],
+                          displs=[(size + 1) * j for j in range(size)] + [(size + 2) * i for i in range(size)])
+    given, got = numpy.full((size, size + 1), rank), numpy.full((size, size + 2), -1)
+    comm.alltoall(given, got, table)
+    for i in range(size):
+        assert got[i].tolist() == [i] * (i + 1) + [-1] * (size + 1 - i)
+    refuses("its parts go from 0 to", comm.allgather, mine, numpy.zeros(displs[0], numpy.int32), options)
+    refuses("an out is needed", comm.allgather, mine, options=options)
+    refuses("parts go from", comm.reduce_scatter, whole[:displs[0]], out=mine, options=options)
+    if rank == 0:
+        refuses("parts go", comm.scatter, numpy.zeros(size - 1), numpy.zeros(1))
+    refuses(f"numbers for {size} parts", comm.allgather, mine, numpy.zeros(length, numpy.int32),
+            tally.Options(counts=counts, displs=displs + [0]))
+
+
+def own_operation(rank, size):
+    def longest(array, inout):
+        """Of vectors of two, the longer one; of equal ones the first."""
+        pairs, kept = array.reshape(-1, 2), inout.reshape(-1, 2)
+        is_longer = (pairs ** 2).sum(1) >= (kept ** 2).sum(1)
+        kept[is_longer] = pairs[is_longer]
+
+    with tally.init() as comm:
+        parts = [data(numpy.float64, 1000, r) for r in range(size)]
+        lengths = numpy.stack([(part.reshape(-1, 2) ** 2).sum(1) for part in parts])
+        right = numpy.stack(parts).reshape(size, -1, 2)[lengths.argmax(0), numpy.arange(500)].ravel()
+        options = tally.Options(reduce=longest)
+        numpy.testing.assert_array_equal(comm.allreduce(parts[rank], tally.Op.USER, options=options), right)
+        work = comm.iallreduce(parts[rank], tally.Op.USER, options=options)
+        del options
+        numpy.testing.assert_array_equal(work.wait(), right)
+
+        def wrong(array, inout):
+            array[0] = 1  # is not to be written
+
+        if size > 1:
+            work = comm.iallreduce(parts[rank], tally.Op.USER, options=tally.Options(reduce=wrong))
+            refuses("the reduce function raised ValueError", work.wait)
+            assert isinstance(work.exception(), tally.ReduceError) and isinstance(work.exception().__cause__, ValueError)
+        refuses("options->reduce is not set", comm.allreduce, parts[rank], tally.Op.USER)
+        assert comm.allreduce(numpy.ones(1))[0] == size
+
+
+def long_times(rank, size):
+    """Above 49 days, which libtally counts in milliseconds of 32 bits; a wrapped one would be over at once."""
+    with tally.init(deadline=2**32 / 1000 + 0.001) as comm:
+        if rank == 0:
+            time.sleep(0.5)
+        options = tally.Options(deadline=float("inf"))
+        assert comm.allreduce(numpy.ones(1))[0] == size and comm.allreduce(numpy.ones(1), options=options)[0] == size
+        assert comm.iallreduce(numpy.ones(1)).wait(1e300)[0] == size
+        refuses("-1", comm.allreduce, numpy.ones(1), options=tally.Options(deadline=-1))
 
 
 class ByDlpack:
@@ -185,6 +261,13 @@ class Arrays(jobs.Case):
     def test_every_collective(self):
         for ranks in (1, 2, 4):
             self.job(ranks, "every_collective")
+
+    def test_own_operations(self):
+        for ranks in (1, 3):
+            self.job(ranks, "own_operation")
+
+    def test_long_times(self):
+        self.job(2, "long_times")
 
     def test_dlpack(self):
         self.job(2, "by_dlpack")
