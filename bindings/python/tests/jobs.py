@@ -28,7 +28,7 @@ def need(module, package, exit_status=77):
 class Case(unittest.TestCase):
     """Tests of jobs."""
 
-    def job(self, ranks, function, *words, fails=(), kill=None, signal_to=None, env=None):
+    def job(self, ranks, function, *words, fails=(), kill=None, signal_to=None, env=None, limit_s=LIMIT_S):
         """Runs function(rank, size, *words) of the test's file as each of so many ranks, without an aggregator of their own.
         They succeed, but those in `fails`. kill: this rank is killed when it says READY; signal_to: gets SIGINT then.
         Returns what they print."""
@@ -44,7 +44,7 @@ class Case(unittest.TestCase):
                     self.assertEqual(processes[rank].stdout.readline(), "READY\n")
                     time.sleep(0.2)
                     processes[rank].send_signal(sent)
-            said = [process.communicate(timeout=LIMIT_S)[0] for process in processes]
+            said = [process.communicate(timeout=limit_s)[0] for process in processes]
         finally:
             for process in processes:
                 process.kill()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The backend "tally" of torch.distributed, in jobs of several ranks: what it computes, what it offloads, and what becomes of
-errors. What is right is worked out by torch from all ranks' data, or trained with Gloo beside it."""
+errors. What is right is worked out by torch from all ranks' data; torch_matrix_test.py has what is trained with it."""
 import datetime
 import gc
 import os
@@ -19,7 +19,6 @@ except ImportError:
 
 import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 import tally.torch  # noqa: E402
 
@@ -186,6 +185,42 @@ def works(rank, size):
     dist.destroy_process_group()
 
 
+def leaves(rank, size):
+    """Parameters, which require grad, and are not contiguous: they are written in place all the same."""
+    begin(rank, size, timeout_s=60 * 86400)
+    leaf = nn.Parameter(data(torch.float32, rank, 4, 6).t())
+    assert not leaf.is_contiguous() and leaf.is_leaf
+    dist.all_reduce(leaf)
+    check(leaf.detach().t(), expected(SUM, torch.float32, size, 4, 6), torch.float32)
+    rows = [nn.Parameter(torch.empty(4, 6).t()) for _ in range(size)]
+    dist.all_gather(rows, data(torch.float32, rank, 4, 6).t())
+    assert all(torch.equal(row.detach().t(), data(torch.float32, r, 4, 6)) for r, row in enumerate(rows))
+    dist.broadcast(rows[0], 1)
+    assert torch.equal(rows[0].detach().t(), data(torch.float32, 0, 4, 6))
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    assert work.wait(datetime.timedelta.max)
+    dist.destroy_process_group()
+
+
+def comes_again(rank, size):
+    """A rank that has tried in vain, and then meets one that comes for the first time; and again with the same store."""
+    store = dist.FileStore(f"{os.environ['MEET']}/store", size)
+    if rank == 0:
+        try:
+            tally.torch.ProcessGroupTally(store, rank, size, datetime.timedelta(seconds=1))
+            raise AssertionError("alone, and no error")
+        except dist.DistBackendError as error:
+            assert "rank 1" in str(error) and "Timed out" in str(error), error
+    else:
+        time.sleep(2)
+    for _ in range(2):
+        group = tally.torch.ProcessGroupTally(store, rank, size, datetime.timedelta(seconds=20))
+        tensor = torch.ones(1)
+        group.allreduce([tensor]).wait()
+        assert tensor.item() == size
+        group.shutdown()
+
+
 def network():
     torch.manual_seed(3)
     return nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.BatchNorm1d(64), nn.Linear(64, 5))
@@ -203,47 +238,6 @@ def train(rank, model, optimizer, steps=6):
     return losses
 
 
-def wrapped(kind, rank, backend):
-    """The losses of a training with a wrapper of torch's."""
-    if kind.startswith("fsdp"):
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-        shape = (2, dist.get_world_size() // 2) if kind == "fsdp-hybrid" else (dist.get_world_size(),)
-        model = network()
-        fully_shard(model, mesh=init_device_mesh("cpu", shape, mesh_dim_names=("r", "s")[-len(shape):]))
-        return train(rank, model, torch.optim.SGD(model.parameters(), 0.1))
-    if kind == "fully-sharded":
-        from torch.distributed.fsdp import FullyShardedDataParallel
-        model = FullyShardedDataParallel(network(), device_id=torch.device("cpu"))
-        return train(rank, model, torch.optim.SGD(model.parameters(), 0.1))
-    model = DistributedDataParallel(network(), gradient_as_bucket_view=kind == "views", bucket_cap_mb=0.01)
-    if kind == "fp16":
-        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
-        model.register_comm_hook(None, fp16_compress_hook)
-    if kind == "hook" and backend == "gloo":
-        wrapped.comm = tally.torch.communicator()
-        model.register_comm_hook(wrapped.comm, tally.torch.allreduce_hook)
-    if kind == "zero":
-        from torch.distributed.optim import ZeroRedundancyOptimizer
-        return train(rank, model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-3))
-    return train(rank, model, torch.optim.SGD(model.parameters(), 0.1))
-
-
-def trains(rank, size, kind):
-    losses = {}
-    for backend in ("gloo", "tally"):
-        pg = begin(rank, size, backend, name=backend)
-        losses[backend] = wrapped(kind, rank, backend)
-        if backend == "tally" and kind != "fsdp-hybrid":  # that has groups of its own
-            assert sum(pg.offloaded.values()) > 6 and "allreduce" not in pg.passed_on, (pg.offloaded, pg.passed_on)
-        elif kind == "hook":
-            assert wrapped.comm.stats().operations >= 6
-            wrapped.comm.close()
-        dist.destroy_process_group()
-    near = 1e-2 if kind == "fp16" else 1e-5
-    assert all(abs(a - b) <= near * abs(a) for a, b in zip(losses["gloo"], losses["tally"])), losses
-
-
 def dies(rank, size, dead):
     begin(rank, size)
     dist.barrier()
@@ -259,7 +253,7 @@ def dies(rank, size, dead):
 
 
 def late(rank, size):
-    begin(rank, size, timeout_s=2)
+    begin(rank, size).set_timeout(datetime.timedelta(seconds=2))
     dist.barrier()
     if rank == 1:
         time.sleep(5)
@@ -285,11 +279,15 @@ def differs(rank, size):
     os._exit(0)
 
 
-class Torch(jobs.Case):
+class Together(jobs.Case):
+    """Tests of jobs that meet in a file, which torch.distributed wants."""
+
     def together(self, ranks, function, *words, **how):
         with tempfile.TemporaryDirectory() as folder:
-            return self.job(ranks, function, *words, env={"MEET": folder, "OMP_NUM_THREADS": "1"}, **how)
+            return self.job(ranks, function, *words, env={"MEET": folder, "OMP_NUM_THREADS": "1"}, **{"limit_s": 200, **how})
 
+
+class Torch(Together):
     def test_sums(self):
         self.together(2, "sums")
         self.together(3, "sums")
@@ -303,11 +301,11 @@ class Torch(jobs.Case):
     def test_works_and_futures(self):
         self.together(2, "works")
 
-    def test_trained_as_with_gloo(self):
-        for kind in ("plain", "views", "fp16", "hook", "zero", "fsdp", "fully-sharded"):
-            with self.subTest(kind):
-                self.together(2, "trains", kind)
-        self.together(4, "trains", "fsdp-hybrid")
+    def test_leaves_are_written(self):
+        self.together(2, "leaves")
+
+    def test_who_has_come_before(self):
+        self.together(2, "comes_again")
 
     def test_the_dead_are_named(self):
         self.together(3, "dies", 2, kill=2)

@@ -4,7 +4,10 @@ equal on all ranks anyway: the operation, types, sizes and the kind of memory. N
 not contiguous are copied."""
 from __future__ import annotations
 
+import hashlib
 import itertools
+import time
+import uuid
 from collections import Counter
 from datetime import timedelta
 from typing import Any, Optional, Sequence
@@ -34,6 +37,7 @@ OPS = {_KINDS.SUM: Op.SUM, _KINDS.AVG: Op.AVG, _KINDS.PRODUCT: Op.PROD, _KINDS.M
 _OF_GLOO = {"all_gather_single": "_allgather_base", "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
             "reduce_scatter_single": "_reduce_scatter_base",
             "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced"}  # its own names in torch 2.13
+DAY_S = 86400  # the longest that libtally waits for ranks to come
 _BITS = (Op.BAND, Op.BOR, Op.BXOR)
 
 
@@ -65,6 +69,37 @@ def bytes_of(tensor: torch.Tensor) -> tuple[int, int]:
     return (tensor.numel(), dtype) if dtype is not None else (tensor.numel() * tensor.element_size(), memory.UINT8)
 
 
+def agreed(store: Any, rank: int, size: int, timeout_s: float) -> str:
+    """A name that the ranks who make a group now agree upon, and no group before on this store has: some ranks may have tried
+    before, and others not. Each writes a word of its own, and what it reads of all; when all have read the same, that is it."""
+    end, pause = time.monotonic() + timeout_s, 0.002
+    store.set(f"tally/at/{rank}", uuid.uuid4().hex)
+
+    def of_all(what: str) -> list[bytes]:
+        values = []
+        for r in range(size):
+            try:
+                store.wait([f"tally/{what}/{r}"], timedelta(seconds=min(DAY_S, max(0.001, end - time.monotonic()))))
+            except RuntimeError as error:  # each store has its own
+                if time.monotonic() < end:
+                    raise
+                raise dist.DistBackendError(f"tally: Timed out : rank {r} has not come to init_process_group or new_group within "
+                                            f"{timeout_s:g} s, and rank {rank} waits for it") from error
+            values.append(store.get(f"tally/{what}/{r}"))
+        return values
+
+    while True:
+        read = b"".join(of_all("at"))
+        store.set(f"tally/read/{rank}", read)
+        other = next((r for r, value in enumerate(of_all("read")) if value != read), None)
+        if other is None:
+            return hashlib.sha256(read).hexdigest()[:32]
+        if time.monotonic() > end:
+            raise dist.DistBackendError(f"tally: Timed out : rank {other} was here before, and has not come again within {timeout_s:g} s")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
+
+
 class ProcessGroupTally(dist.ProcessGroup):  # type: ignore[misc] # a class of C++'s
     """Made by torch.distributed for the backend "tally"."""
 
@@ -73,10 +108,8 @@ class ProcessGroupTally(dist.ProcessGroup):  # type: ignore[misc] # a class of C
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
-        # The same store serves a group that is made again: its keys begin with how many there were before.
-        life = store.add(f"tally/{rank}", 1)
-        own = dist.PrefixStore(f"tally/{life}", store)
         self._timeout = self._timeout_first = timeout.total_seconds()
+        own = dist.PrefixStore(f"tally/{agreed(store, rank, size, self._timeout)}", store)
         self._gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", own), rank, size, timeout)
         cpu = torch.device("cpu")
         self._register_backend(cpu, dist.ProcessGroup.BackendType.GLOO, self._gloo)
@@ -91,7 +124,7 @@ class ProcessGroupTally(dist.ProcessGroup):  # type: ignore[misc] # a class of C
             return [own.get(f"{call}/{r}") for r in range(size)]
 
         try:
-            self._comm = meet(size, rank, allgather, init_timeout=self._timeout, deadline=self._timeout)
+            self._comm = meet(size, rank, allgather, init_timeout=min(self._timeout, DAY_S), deadline=self._timeout)
         except Error as error:
             raise as_torch(error) from None
 
@@ -309,7 +342,7 @@ def _with_op(kind: Any, opts: Any, timeout: Any) -> Any:
 
 def _boxes(tensors: Tensors) -> tuple[list[torch.Tensor], Any]:
     """Contiguous tensors for these, and a function that copies back those that are not themselves."""
-    boxes = [tensor.contiguous() for tensor in tensors]
+    boxes = [tensor if tensor.is_contiguous() else tensor.detach().contiguous() for tensor in tensors]
     pairs = [(tensor, box) for tensor, box in zip(tensors, boxes) if tensor is not box]
 
     def finish() -> None:

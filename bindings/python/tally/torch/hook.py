@@ -32,4 +32,4 @@ def allreduce_hook(comm: Communicator, bucket):  # type: ignore[no-untyped-def] 
     on_cpu(tensor)
     address = tensor.data_ptr()
     work: Any = comm.start("tally_iallreduce", (address, address, tensor.numel(), DTYPES[tensor.dtype], int(Op.AVG)), None, None, tensor)
-    return TallyWork([work], [tensor], comm.rank).get_future().then(lambda future: future.value()[0])
+    return TallyWork([work], tensor, comm.rank).get_future()

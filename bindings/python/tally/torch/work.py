@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 from typing import Any, Callable, Optional, Sequence
 
@@ -11,6 +12,9 @@ import torch.distributed as dist
 
 from .. import errors
 from ..work import Work
+
+
+HAND_OVER_S = 1e-4  # waking a thread of ours, and the one that waits for it, takes longer
 
 
 def as_torch(error: Exception) -> Exception:
@@ -22,15 +26,15 @@ def as_torch(error: Exception) -> Exception:
 
 
 class TallyWork(dist.Work):
-    """Works of tally that are one to torch. `result` is what the future gives; `finish` copies into it what does not lie
-    there yet."""
+    """Works of tally that are one to torch. `result` is what the future gives: its tensors, or one tensor; `finish` copies
+    into it what does not lie there yet."""
 
-    def __init__(self, works: Sequence[Work[Any]], result: list[torch.Tensor], source: int,
+    def __init__(self, works: Sequence[Work[Any]], result: Any, source: int,
                  finish: Optional[Callable[[], object]] = None) -> None:
         super().__init__()
         self._works, self._result, self._source, self._finish = works, result, source, finish
         self._lock = threading.Lock()
-        self._future: Optional[torch.futures.Future[list[torch.Tensor]]] = None
+        self._future: Optional[torch.futures.Future[Any]] = None
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Waits, for `timeout` at most if it is above 0. DistBackendError: the operation has failed, and the text names the
@@ -49,16 +53,21 @@ class TallyWork(dist.Work):
     def _end(self) -> None:
         with self._lock:
             if self._finish is not None:
-                self._finish()
+                with torch.no_grad():  # a leaf that requires grad is written too
+                    self._finish()
                 self._finish = None
 
-    def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
-        """Its functions are called on threads that may wait and start operations. It lives until the operation is complete."""
+    def get_future(self) -> torch.futures.Future[Any]:
+        """Its functions are called on threads that may wait and start operations. It lives until the operation is complete.
+        What is over sooner than threads would take to tell of it is waited for here, and the future is complete."""
         with self._lock:
             if self._future is not None:
                 return self._future
             self._future = torch.futures.Future()
-        self._count_down(len(self._works))
+        end = time.monotonic() + HAND_OVER_S
+        while not (is_over := all(work.done() for work in self._works)) and time.monotonic() < end:
+            pass
+        self._count_down(0 if is_over else len(self._works))
         return self._future
 
     def _count_down(self, left: int) -> None:
@@ -70,7 +79,7 @@ class TallyWork(dist.Work):
         try:
             self.wait()
         except Exception as error:
-            self._future.set_exception(error)  # type: ignore[arg-type] # as it is declared
+            self._future.set_exception(error)
         else:
             self._future.set_result(self._result)
 
@@ -92,7 +101,7 @@ class TallyWork(dist.Work):
                 return as_torch(error)
         return None
 
-    def result(self) -> list[torch.Tensor]:
+    def result(self) -> Any:
         self.wait()
         return self._result
 
