@@ -63,6 +63,12 @@ static int job_memory_get(struct engine_soft *engine, struct job *job)
 	return 0;
 }
 
+static void job_memory_put(struct engine_soft *engine, const struct job *job)
+{
+	account_give(&engine->account, job->memory_bytes);
+	munmap(job->memory, job->memory_bytes);
+}
+
 static bool config_is_valid(const struct engine_job *config)
 {
 	return config->children && config->children <= SWITCH_CHILDREN_MAX && config->slots &&
@@ -101,6 +107,11 @@ int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine
 	for (uint32_t child = 0; config->nonces && child < config->children; child++)
 		memcpy(job->children[child].at.nonce, config->nonces[child], WIRE_NONCE_BYTES);
 	error = job_memory_get(engine, job);
+	if (!error && engine->chip) {
+		error = engine->chip->ops->add(engine->chip, &job->program);
+		if (error)
+			job_memory_put(engine, job);
+	}
 	if (error) {
 		free(job);
 		return error;
@@ -156,7 +167,7 @@ int engine_job_set(struct engine_soft *engine, uint16_t idx, uint32_t generation
 	job->program.lanes = lanes;
 	job->program.enabled = enabled;
 	job->is_hooked = job->has_hook && engine->hook->ops->set(engine->hook, &job->program);
-	return 0;
+	return engine->chip ? engine->chip->ops->set(engine->chip, &job->program) : 0;
 }
 
 int engine_job_remove(struct engine_soft *engine, uint16_t idx)
@@ -171,9 +182,10 @@ int engine_job_remove(struct engine_soft *engine, uint16_t idx)
 	}
 	if (job->has_hook)
 		engine->hook->ops->remove(engine->hook, idx);
+	if (engine->chip)
+		engine->chip->ops->remove(engine->chip, idx);
 	engine_events_forget(engine, job, true);
-	account_give(&engine->account, job->memory_bytes);
-	munmap(job->memory, job->memory_bytes);
+	job_memory_put(engine, job);
 	free(job);
 	engine->jobs[idx] = NULL;
 	return 0;
@@ -184,6 +196,7 @@ struct engine_job_stats engine_job_stats(const struct engine_soft *engine, uint1
 	const struct job *job = engine_job_find(engine, idx);
 	struct engine_job_stats stats = { 0 };
 	struct hook_served served;
+	struct chip_served chip;
 
 	if (job)
 		stats = job->stats;
@@ -193,6 +206,13 @@ struct engine_job_stats engine_job_stats(const struct engine_soft *engine, uint1
 		stats.again += served.again;
 		stats.results += served.results;
 		stats.hooked = served.updates;
+	}
+	if (job && engine->chip) {
+		engine->chip->ops->served(engine->chip, idx, &chip);
+		stats = (struct engine_job_stats){ .updates = chip.updates,
+						   .again = chip.again,
+						   .results = chip.results,
+						   .hooked = chip.updates };
 	}
 	return stats;
 }
@@ -280,6 +300,8 @@ const struct engine_stats *engine_stats(struct engine_soft *engine)
 {
 	if (engine->hook)
 		engine->hook->ops->counts(engine->hook, engine->stats.hooked);
+	if (engine->chip)
+		engine->chip->ops->counts(engine->chip, engine->stats.hooked);
 	return &engine->stats;
 }
 
@@ -295,6 +317,7 @@ struct engine_soft *engine_open(const struct engine_options *options)
 		return NULL;
 	engine->link = options->link;
 	engine->hook = options->hook;
+	engine->chip = options->chip;
 	engine->account.max = options->memory_max ? options->memory_max : memory_max_default;
 	engine->jobs_max = options->jobs_max ? options->jobs_max : SWITCH_JOBS_MAX;
 	engine->jobs = calloc(engine->jobs_max, sizeof(*engine->jobs));

@@ -333,6 +333,24 @@ static enum switch_verdict job_step(struct engine_soft *engine, struct job *job,
 			   packet, lane, NULL);
 }
 
+/* What a chip hands on it has judged: its verdict is in the tag, and who came last in the exponent (R-CHIP-8). */
+static void from_chip(struct engine_soft *engine, struct job *job, const struct wire *packet)
+{
+	bool is_mismatch = packet->tag == SWITCH_MISMATCH;
+	bool *is_told = is_mismatch ? &job->is_mismatch_told : &job->is_alarm_told;
+	struct engine_event event = { .type = is_mismatch ? ENGINE_MISMATCH : ENGINE_ALARM,
+				      .job = job->program.index,
+				      .child = packet->child,
+				      .slot = packet->slot,
+				      .seq = packet->seq,
+				      .other = packet->exponent,
+				      .address = job->children[packet->child].at.address };
+
+	if (packet->type == WIRE_UPDATE && (is_mismatch || packet->tag == SWITCH_DROP_ALARM) &&
+	    !*is_told)
+		*is_told = engine_event_put(engine, &event);
+}
+
 static void from_child(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
 		       struct wire *packet)
 {
@@ -350,6 +368,10 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 		else if (verdict == SWITCH_DROP_GENERATION)
 			engine_refuse(engine, ENGINE_REFUSED_GENERATION, peer, packet);
 		misfit_look(engine, peer, misfit_of_verdict(verdict), packet);
+		return;
+	}
+	if (engine->chip) {
+		from_chip(engine, job, packet);
 		return;
 	}
 	if (packet->type == WIRE_UPDATE) {
@@ -441,6 +463,19 @@ static void welcome(struct engine_soft *engine, const struct link_address *peer,
 	link_send(engine, &frame, 1);
 }
 
+/* R-CHIP-9: it is there before the child hears so, or the child asks again. */
+static bool chip_has(const struct engine_soft *engine, const struct wire *hello,
+		     const struct link_address *peer)
+{
+	struct chip_way way = { .port = hello->slot };
+
+	if (!engine->chip)
+		return true;
+	wire_put16(way.mac, hello->exponent);
+	wire_put32(way.mac + 2, hello->tag);
+	return !engine->chip->ops->bind(engine->chip, hello->job, hello->child, peer, &way);
+}
+
 static void hello(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
 		  const struct wire *packet)
 {
@@ -449,7 +484,8 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 	bool has_child = job && job->has_nonces && packet->child < job->program.children;
 
 	if (has_child && child_hello(engine, job, packet, peer, nonce)) {
-		welcome(engine, peer, at, packet);
+		if (chip_has(engine, packet, peer))
+			welcome(engine, peer, at, packet);
 	} else if (!engine->sparse || !engine_sparse_hello(engine->sparse, peer, packet, nonce)) {
 		engine->stats.hello_unknown++;
 		if (!has_child || !binding_is_overtaken(&job->children[packet->child].at, peer,

@@ -14,6 +14,7 @@
 
 #include "core/dense/misfit.h"
 #include "core/latency/switch_latency.h"
+#include "dataplane/chip.h"
 #include "dataplane/engine_sparse.h"
 #include "dataplane/hook.h"
 #include "dataplane/link.h"
@@ -27,6 +28,7 @@ struct engine_options {
 	uint32_t tables_max; /* of sparse mode; 0: none, and their packets are none */
 	uint32_t registers;  /* as engine_sparse_options has it */
 	struct hook *hook;   /* borrowed: for slots of latency mode in the kernel; NULL: none */
+	struct chip *chip;   /* borrowed: adds up instead of this engine; NULL: none */
 };
 
 struct engine_job {
@@ -82,7 +84,7 @@ struct engine_stats {
 	uint64_t hello_unknown; /* HELLO with a wrong nonce, job or child, or an old serial */
 	uint64_t events_lost;   /* nobody fetched them */
 	uint64_t hooked
-		[SWITCH_VERDICT_COUNT]; /* what the kernel has served without this engine, by verdict */
+		[SWITCH_VERDICT_COUNT]; /* what kernel or chip have served without this engine, by verdict */
 };
 
 /* Of a job since it was added, and of packets that were its children's. */
@@ -90,13 +92,13 @@ struct engine_job_stats {
 	uint64_t updates; /* copies included, */
 	uint64_t again;   /* which these are: the first, or what was answered, was lost */
 	uint64_t results; /* rounds that were complete */
-	uint64_t hooked;  /* of the updates: the kernel has served them without this engine */
+	uint64_t hooked;  /* of the updates: kernel or chip have served them without this engine */
 };
 
 struct engine_soft *engine_open(const struct engine_options *options); /* NULL: out of memory */
 void engine_close(struct engine_soft *engine);
 
-/* 0, -EEXIST, -ENOSPC (memory_max or jobs_max), -ENOMEM, -EINVAL. */
+/* 0, -EEXIST, -ENOSPC (memory_max or jobs_max), -ENOMEM, -EINVAL; with a chip what that says, and so of the next. */
 int engine_job_add(struct engine_soft *engine, uint16_t job, const struct engine_job *config);
 /* A fresh generation, lanes and enabled in one step; slots re-initialise themselves (R-SW-2). -ENOENT,
  * -EINVAL. */

@@ -74,6 +74,7 @@ struct engine_soft {
 	struct account account;       /* of jobs and tables */
 	struct engine_sparse *sparse; /* NULL: none */
 	struct hook *hook;            /* NULL: none */
+	struct chip *chip;            /* NULL: none */
 	uint64_t due_ns;              /* of the tables */
 	uint32_t jobs_max;
 	struct job **jobs;  /* by index; NULL: no such job */
