@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chip_bmv2_test.c - what a switch that is played hears of jobs and children, and what becomes of them when it is away,
+ * empty, or another's. */
+#include "dataplane/bmv2_fixture.h"
+
+#include <errno.h>
+
+#include "dataplane/chip_bmv2.h"
+
+enum { JOB = 3, CHILDREN = 2, SLOTS = 100 };
+
+static struct chip *chip;
+static char text[64]; /* of the switch */
+
+static const struct chip_way way = { .port = 3, .mac = { 2, 0, 0, 0, 0, 9 } };
+
+#define SET_UP                                                                                 \
+	"reset_state; dev_mgr_show_ports; mc_mgrp_create; mc_node_create; mc_node_associate; " \
+	"mt_add_entry dense_ingress.here; mt_add_entry dense_ingress.forwarding.hosts; "       \
+	"meter_array_set_rates dense_ingress.to_control.rate; register_write_range "           \
+	"dense_ingress.boot; "
+#define CLEAR                                                                                  \
+	"register_write_range dense_ingress.phases; register_write_range dense_ingress.sets; " \
+	"register_write_range dense_ingress.bares; register_write_range dense_ingress.kinds; "
+#define SERVED                                                                   \
+	"counter_read dense_ingress.served; counter_read dense_ingress.served; " \
+	"counter_read dense_ingress.served; "
+#define LOOK "register_read dense_ingress.boot; "
+
+static const struct link_address local = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+					   .port = 7171 };
+
+static int setup(void **state)
+{
+	char error[CHIP_ERROR_BYTES];
+
+	(void)state;
+	play_begin();
+	snprintf(text, sizeof(text), "127.0.0.1:%u", played.port);
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
+	assert_said(SET_UP);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	chip->ops->close(chip);
+	play_end();
+	return 0;
+}
+
+static struct switch_job job_of(uint16_t idx, uint32_t slots)
+{
+	return (struct switch_job){ .generation = 7,
+				    .index = idx,
+				    .children = CHILDREN,
+				    .slots = slots,
+				    .lanes = 32,
+				    .enabled = true };
+}
+
+static struct link_address address_of(uint16_t port)
+{
+	return (struct link_address){ .ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+				      .port = port };
+}
+
+static int bind_to(uint32_t child, uint16_t port)
+{
+	struct link_address address = address_of(port);
+
+	return chip->ops->bind(chip, JOB, child, &address, &way);
+}
+
+static void job_begin(void)
+{
+	struct switch_job job = job_of(JOB, SLOTS);
+
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+	assert_said(SERVED CLEAR "mc_mgrp_create; ");
+	assert_int_equal(bind_to(0, 100), 0);
+	assert_said("mt_add_entry dense_ingress.forwarding.hosts; mt_add_entry "
+		    "dense_egress.children; mc_node_create; "
+		    "mc_node_associate; mt_add_entry dense_ingress.addresses; ");
+	assert_int_equal(chip->ops->set(chip, &job), 0);
+	assert_said("mt_add_entry dense_ingress.jobs; ");
+}
+
+static void chip__writes_a_job_and_takes_all_of_it_back(void **state)
+{
+	(void)state;
+	job_begin();
+	assert_int_equal(bind_to(0, 100), 0); /* the same: nothing to write */
+	assert_said("");
+	assert_int_equal(bind_to(0, 101), 0); /* another port of its host's */
+	assert_said(
+		"mt_delete_entry dense_ingress.addresses; mt_delete_entry dense_egress.children; "
+		"mt_add_entry dense_egress.children; mc_node_update; mt_add_entry "
+		"dense_ingress.addresses; ");
+	assert_int_equal(bind_to(CHILDREN, 100), -ENOENT);
+	chip->ops->remove(chip, JOB);
+	assert_said(
+		"mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
+		"mt_delete_entry dense_egress.children; mc_node_destroy; mc_mgrp_destroy; " CLEAR);
+	chip->ops->remove(chip, JOB);
+	assert_said("");
+	assert_int_equal(bind_to(0, 100), -ENOENT);
+}
+
+/* Slots are a job's alone, and are another's when it has gone. */
+static void chip__gives_each_job_slots_of_its_own(void **state)
+{
+	struct switch_job all = job_of(1, CHIP_BMV2_SLOTS), half = job_of(2, CHIP_BMV2_SLOTS / 2);
+	struct switch_job big = job_of(4, CHIP_BMV2_SLOTS / 2 + 1), many = job_of(4, 8);
+
+	(void)state;
+	assert_int_equal(chip->ops->add(chip, &half), 0);
+	assert_int_equal(chip->ops->add(chip, &all), -ENOSPC);
+	assert_non_null(strstr(chip->error, "all its slots are other jobs'"));
+	assert_int_equal(chip->ops->add(chip, &big), -ENOSPC);
+	half.index = 5;
+	assert_int_equal(chip->ops->add(chip, &half), 0);
+	assert_int_equal(chip->ops->add(chip, &half), -EEXIST);
+	assert_int_equal(chip->ops->add(chip, &many), -ENOSPC);
+	chip->ops->remove(chip, 2);
+	assert_int_equal(chip->ops->add(chip, &many), 0);
+	many.index = 6;
+	many.children = CHIP_BMV2_CHILDREN + 1;
+	assert_int_equal(chip->ops->add(chip, &many), -EINVAL);
+}
+
+/* R-CHIP-10: an empty switch is set up again, and who had a job there is told. */
+static void chip__that_has_lost_all_says_so(void **state)
+{
+	struct switch_job job = job_of(JOB, SLOTS);
+
+	(void)state;
+	job_begin();
+	assert_int_equal(chip->ops->look(chip), CHIP_NO_NEWS);
+	assert_said(LOOK);
+	played.boot = 0;
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
+	assert_non_null(strstr(chip->error, "was started again or reset: the sums in it are lost"));
+	assert_said(LOOK SET_UP);
+	assert_int_equal(chip->ops->look(chip), CHIP_NO_NEWS);
+	assert_said(LOOK);
+	assert_int_equal(chip->ops->set(chip, &job),
+			 -ENOENT); /* never the same life in empty slots */
+	chip->ops->remove(chip, JOB);
+	assert_said("");
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+}
+
+/* R-CHIP-10 */
+static void chip__of_another_tallyd_is_left_alone(void **state)
+{
+	struct switch_job job = job_of(JOB, SLOTS);
+
+	(void)state;
+	job_begin();
+	played.boot++;
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
+	assert_non_null(strstr(chip->error, "is another tallyd's now"));
+	assert_said(LOOK);
+	assert_int_equal(chip->ops->look(chip), CHIP_NO_NEWS);
+	assert_int_equal(chip->ops->add(chip, &job), -ENOTCONN);
+	chip->ops->remove(chip, JOB);
+	assert_said("");
+}
+
+/* A connection that breaks harms no job. What ended meanwhile is taken back later, before its slots are another's. */
+static void chip__that_answers_again_has_lost_nothing(void **state)
+{
+	struct switch_job job = job_of(JOB, SLOTS);
+
+	(void)state;
+	job_begin();
+	play_set(PLAY_HANG_UP, NULL, 0);
+	chip->ops->remove(chip, JOB);
+	assert_said("");
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(chip->ops->add(chip, &job), -ENOTCONN);
+	assert_non_null(strstr(chip->error, "does not answer"));
+	assert_int_equal(chip->ops->look(chip), CHIP_WORD);
+	assert_non_null(strstr(chip->error, "answers again, and has lost nothing"));
+	assert_said(
+		LOOK
+		"mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
+		"mt_delete_entry dense_egress.children; mc_node_destroy; mc_mgrp_destroy; " CLEAR);
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+}
+
+static void chip__counts_over_restarts(void **state)
+{
+	uint64_t verdict[SWITCH_VERDICT_COUNT];
+	struct chip_served served;
+
+	(void)state;
+	played.counter = 5;
+	job_begin();
+	played.counter = 12;
+	chip->ops->served(chip, JOB, &served);
+	assert_int_equal(served.updates, 7);
+	assert_int_equal(served.results, 7);
+	chip->ops->counts(chip, verdict);
+	assert_int_equal(verdict[SWITCH_ABSORB], 12);
+	played.boot = 0;
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
+	played.counter = 1;
+	chip->ops->counts(chip, verdict);
+	assert_int_equal(verdict[SWITCH_ABSORB], 13);
+}
+
+static void chip__is_not_opened_where_it_cannot_serve(void **state)
+{
+	struct link_address nowhere = address_of(7171);
+	struct chip *other = NULL;
+	char error[CHIP_ERROR_BYTES];
+
+	(void)state;
+	assert_int_equal(chip_bmv2_open(&other, text, &nowhere, error), -EADDRNOTAVAIL);
+	assert_non_null(strstr(error, "10.0.0.1:7171 is on no device"));
+	assert_int_equal(chip_bmv2_open(&other, "a b", &local, error), -ENOENT);
+	assert_int_equal(chip_bmv2_open(&other, "127.0.0.1:1", &local, error), -ECONNREFUSED);
+	assert_non_null(strstr(error, "is simple_switch there"));
+	chip->ops->close(chip); /* the switch that is played has one at a time */
+	played.has_no_cpu_port = true;
+	assert_int_equal(chip_bmv2_open(&other, text, &local, error), -ENODEV);
+	assert_non_null(strstr(error, "has no port 64"));
+	played.has_no_cpu_port = false;
+	play_set(PLAY_ANSWER, "add_entry", 7);
+	assert_int_equal(chip_bmv2_open(&other, text, &local, error), -EREMOTEIO);
+	assert_non_null(strstr(
+		error,
+		"of dense_ingress.here: there is no such table: does it run tally's program"));
+	assert_null(other);
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(chip__writes_a_job_and_takes_all_of_it_back, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__gives_each_job_slots_of_its_own, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__that_has_lost_all_says_so, setup, teardown),
+		cmocka_unit_test_setup_teardown(chip__of_another_tallyd_is_left_alone, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__that_answers_again_has_lost_nothing, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__counts_over_restarts, setup, teardown),
+		cmocka_unit_test_setup_teardown(chip__is_not_opened_where_it_cannot_serve, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
