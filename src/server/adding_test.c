@@ -101,6 +101,60 @@ static void add__of_latency_mode_is_for_the_first_shard_alone(void **state)
 	}
 }
 
+static int no_chip(struct chip **chip, const char *address, const struct link_address *local,
+		   char error[CHIP_ERROR_BYTES])
+{
+	(void)chip, (void)address, (void)local, (void)error;
+	return -1;
+}
+
+/* R-CHIP-6; no more than was asked for, and no more than there is. */
+static void add__where_a_switch_sums_takes_what_that_has(void **state)
+{
+	static const struct {
+		uint32_t lanes_wanted, slots_wanted, lanes, slots;
+	} rows[] = { { 0, 0, 32, 704 }, { 16, 100, 16, 100 }, { 360, 9000, 32, 8192 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i)
+			assert_int_equal(teardown(state) || setup(state), 0);
+		test.server.options.shards = 1;
+		test.server.options.chip_open = no_chip;
+		test.server.options.lanes_max = rows[i].lanes_wanted;
+		test.server.options.slots = rows[i].slots_wanted;
+		add();
+		assert_int_equal(seen.commands, 1);
+		assert_int_equal(seen.command[0].add->engine.lanes_max, rows[i].lanes);
+		assert_int_equal(seen.command[0].add->engine.slots, rows[i].slots);
+	}
+}
+
+static void add__where_a_switch_sums_refuses_what_is_beyond_it(void **state)
+{
+	(void)state;
+	test.server.options.shards = 1;
+	test.server.options.chip_open = no_chip;
+	profile_of_test.children = 1;
+	add();
+	profile_of_test.children = 32;
+	assert_refused(
+		1,
+		"the switch behind this aggregator (tallyd --engine p4) has room for at most 1 "
+		"ranks in a job, this one has 2: use another aggregator",
+		false, 0);
+	assert_int_equal(teardown(state) || setup(state), 0);
+	test.server.options.shards = 1;
+	test.server.options.chip_open = no_chip;
+	job_of_test()->admission->mode = CONTROL_LATENCY;
+	add();
+	assert_refused(
+		1,
+		"the switch behind this aggregator (tallyd --engine p4) has no latency mode: "
+		"leave latency_slots out, or use another aggregator",
+		false, 0);
+}
+
 static void add__of_a_path_too_narrow_names_its_rank(void **state)
 {
 	static const char words[] = "rank 1 on beta: the MTU of its path to the aggregator is 1239 "
@@ -245,6 +299,8 @@ int main(void)
 #define T(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 		T(add__tells_every_shard_what_the_narrowest_can_hold),
 		T(add__of_latency_mode_is_for_the_first_shard_alone),
+		T(add__where_a_switch_sums_takes_what_that_has),
+		T(add__where_a_switch_sums_refuses_what_is_beyond_it),
 		T(add__of_a_path_too_narrow_names_its_rank),
 		T(add__of_paths_too_narrow_names_the_first_of_the_narrowest),
 		T(add__of_an_unknown_mtu_is_for_1500_bytes),

@@ -53,6 +53,7 @@ void __wrap_admission_message(const struct admission *admission,
 void __wrap_shard_send(struct shard *shard, const struct shard_command *command);
 uint16_t __wrap_shard_port(const struct shard *shard);
 uint32_t __wrap_shard_receive_bytes(const struct shard *shard);
+const struct chip_profile *__wrap_shard_profile(const struct shard *shard);
 void __wrap_peer_send(struct server *server, struct peer *peer,
 		      const struct control_message *message);
 void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
@@ -96,6 +97,14 @@ void __wrap_admission_message(const struct admission *admission,
 {
 	(void)admission, (void)config, (void)actions;
 	message->type = (enum control_type)action->message;
+}
+
+static struct chip_profile profile_of_test = { .children = 32, .lanes = 32, .slots = 8192 };
+
+const struct chip_profile *__wrap_shard_profile(const struct shard *shard)
+{
+	assert_ptr_equal(shard, test.server.shards[0]);
+	return &profile_of_test;
 }
 
 static struct shard *shard_of(uint32_t k)

@@ -9,13 +9,16 @@
 #include "server/internal.h"
 
 /* Why a shard did not take a job, and who has what it wanted. */
-static void shard_refusal(struct server *server, struct job *job, int result)
+static void shard_refusal(struct server *server, struct job *job, const struct shard_event *ack)
 {
+	int result = ack->result;
+
 	struct text text;
 
 	text_begin(&text, job->refusal, sizeof(job->refusal));
 	text_add(&text, "%s",
 		 result == -ENOSPC ? "all memory for slots and tables is held by "
+		 : ack->text       ? ack->text
 				   : strerror(-result));
 	if (result == -ENOSPC)
 		holders_add(server, job->source, job, NULL, &text);
@@ -40,7 +43,7 @@ static void job_shard_ack(struct server *server, struct job *job, uint32_t shard
 	};
 
 	if (ack->result) {
-		shard_refusal(server, job, ack->result);
+		shard_refusal(server, job, ack);
 		event.text = job->refusal;
 		server_say_job(server, SERVER_ERROR, job->name, SERVER_RANK_NONE,
 			       "job %s: shard %u has no room: %s", job->name, shard, job->refusal);
@@ -50,13 +53,32 @@ static void job_shard_ack(struct server *server, struct job *job, uint32_t shard
 	job_step(server, job, &event);
 }
 
+static void jobs_break(struct server *server, const char *text)
+{
+	struct admission_event step = { .type = ADMISSION_BROKEN,
+					.rank = CONTROL_RANK_NONE,
+					.text = text };
+
+	for (uint32_t i = 0; i < server->options.jobs_max; i++)
+		if (server->jobs[i])
+			job_step(server, server->jobs[i], &step);
+}
+
+/* What was in it is no more: R-CHIP-10. */
+void shard_chip(struct server *server, uint32_t shard, const struct shard_event *event)
+{
+	const char *text = event->text ? event->text : "the switch is not as it was";
+
+	server_say(server, event->chip == CHIP_LOST ? SERVER_ERROR : SERVER_WARN, "shard %u: %s",
+		   shard, text);
+	if (event->chip == CHIP_LOST)
+		jobs_break(server, text);
+}
+
 /* A shard that does not receive can end no operation. */
 static void shard_dead(struct server *server, uint32_t shard, int error)
 {
 	char text[CONTROL_TEXT_BYTES];
-	struct admission_event step = { .type = ADMISSION_BROKEN,
-					.rank = CONTROL_RANK_NONE,
-					.text = text };
 
 	snprintf(text, sizeof(text),
 		 "the aggregator receives no more on its UDP port %u (shard %u): %s",
@@ -64,9 +86,7 @@ static void shard_dead(struct server *server, uint32_t shard, int error)
 	server_say(server, SERVER_ERROR,
 		   "%s; its jobs and tables end, and new ones are refused: restart it", text);
 	tables_abort(server, (int)shard, false, text);
-	for (uint32_t i = 0; i < server->options.jobs_max; i++)
-		if (server->jobs[i])
-			job_step(server, server->jobs[i], &step);
+	jobs_break(server, text);
 }
 
 static void say_too_large(struct server *server, struct job *job, uint32_t shard,

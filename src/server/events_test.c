@@ -253,6 +253,42 @@ static void dead__shard_ends_all_jobs_and_its_tables(void **state)
 	assert_line(0, SERVER_ERROR, "", SERVER_RANK_NONE, line);
 }
 
+/* R-CHIP-10 */
+static void chip__that_has_lost_all_ends_all_jobs(void **state)
+{
+	static char words[] = "the switch at 10.0.0.1:9090 was started again";
+	struct shard_event event = { .type = SHARD_CHIP, .chip = CHIP_WORD, .text = words };
+
+	(void)state;
+	shard_chip(&test.server, SHARD, &event);
+	assert_int_equal(steps_count, 0);
+	assert_line(0, SERVER_WARN, "", SERVER_RANK_NONE,
+		    "shard 1: the switch at 10.0.0.1:9090 was started again");
+	event.chip = CHIP_LOST;
+	shard_chip(&test.server, SHARD, &event);
+	assert_int_equal(steps_count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(steps[i].event.type, ADMISSION_BROKEN);
+		assert_string_equal(steps[i].text, words);
+	}
+	assert_int_equal(test.line[1].level, SERVER_ERROR);
+}
+
+static void ack__that_a_chip_has_refused_says_its_words(void **state)
+{
+	static char words[] = "the switch at 10.0.0.1:9090: no answer within 2 s";
+	const struct shard_event ack = { .type = SHARD_ACK,
+					 .command = SHARD_JOB_ADD,
+					 .job = 2,
+					 .result = -ETIMEDOUT,
+					 .text = words };
+
+	(void)state;
+	job_shard_event(&test.server, SHARD, &ack);
+	assert_string_equal(steps[0].text, words);
+	assert_true(steps[0].event.has_failed);
+}
+
 #define EVENTS_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, inside_teardown)
 
 int main(void)
@@ -263,6 +299,8 @@ int main(void)
 		EVENTS_TEST(notice__of_a_path_that_is_too_narrow_breaks_the_job),
 		EVENTS_TEST(ack__says_which_command_and_whether_it_has_failed),
 		EVENTS_TEST(ack__of_a_removal_brings_the_sums),
+		EVENTS_TEST(chip__that_has_lost_all_ends_all_jobs),
+		EVENTS_TEST(ack__that_a_chip_has_refused_says_its_words),
 		EVENTS_TEST(dead__shard_ends_all_jobs_and_its_tables),
 	};
 

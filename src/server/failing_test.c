@@ -441,6 +441,13 @@ static void open__of_a_local_one_is_on_loopback(void **state)
 	close_opened(server);
 }
 
+static int no_chip(struct chip **chip, const char *address, const struct link_address *local,
+		   char error[CHIP_ERROR_BYTES])
+{
+	(void)chip, (void)address, (void)local, (void)error;
+	return -1;
+}
+
 static void open__refuses_options_out_of_range(void **state)
 {
 	static char longest[CONTROL_KEY_BYTES + 1];
@@ -461,6 +468,12 @@ static void open__refuses_options_out_of_range(void **state)
 		{ { .receive_bytes = (1u << 30) + 1 }, "receive buffer: at most 1 GiB" },
 		{ { .listen.port = 65535, .shards = 2 },
 		  "port: the last shard's would be above 65535" },
+		{ { .chip_open = no_chip, .shards = 2 },
+		  "a chip: one shard, over IPv4, without devices of the kernel's" },
+		{ { .chip_open = no_chip, .is_v6 = true },
+		  "a chip: one shard, over IPv4, without devices of the kernel's" },
+		{ { .chip_open = no_chip, .hook_devices = "eth0" },
+		  "a chip: one shard, over IPv4, without devices of the kernel's" },
 		{ { .key = longest }, "key: at most 127 bytes" },
 		{ { .local_name = longest }, /* of 128 bytes */
 		  "@kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"

@@ -353,8 +353,15 @@ void jobs_tell_refused(struct server *server, const char *name);
 /* cycle.c: ends the jobs whose processes wait for one another. */
 void crossed_tick(struct server *server, uint64_t now_ns);
 
+/* chip.c: where a switch sums (options.chip_open). Is this no job for it (R-CHIP-6)? Then in words why; else what it takes. */
+bool chip_wrong(const struct server *server, const struct job *job);
+void chip_refusal(const struct server *server, const struct job *job, struct text *text);
+void chip_plan(const struct server *server, struct plan_input *input);
+
 /* events.c */
 void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
+/* Something has happened to its chip. */
+void shard_chip(struct server *server, uint32_t shard, const struct shard_event *event);
 
 /* reload.c */
 void server_key_set(struct server *server, const char *key); /* NULL: none; shorter than ours */

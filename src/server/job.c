@@ -211,6 +211,11 @@ static bool job_plan(struct server *server, struct job *job)
 	for (uint32_t k = 1; k < server->options.shards; k++)
 		if (shard_receive_bytes(server->shards[k]) < input.receive_bytes)
 			input.receive_bytes = shard_receive_bytes(server->shards[k]);
+	if (server->options.chip_open) {
+		if (chip_wrong(server, job))
+			return false;
+		chip_plan(server, &input);
+	}
 	if (job->admission->mode != CONTROL_LATENCY)
 		return plan_job(&input, &job->plan);
 	if (server->options.hook_devices && (!input.lanes_max || input.lanes_max > HOOK_LANES_MAX))
@@ -248,7 +253,9 @@ static void plan_refusal(struct server *server, struct job *job)
 
 	text_begin(&text, job->refusal, sizeof(job->refusal));
 	job->is_path_refused = mtu < PLAN_MTU_MIN;
-	if (job->is_path_refused)
+	if (server->options.chip_open && chip_wrong(server, job))
+		chip_refusal(server, job, &text);
+	else if (job->is_path_refused)
 		text_add(&text,
 			 "rank %u on %s: the MTU of its path to the aggregator is %u bytes, and "
 			 "must "

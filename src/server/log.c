@@ -147,9 +147,10 @@ void server_say_stats(struct server *server, uint32_t shard, const struct engine
 		   (unsigned long long)stats->packets_in, *line ? line : " none");
 	if (stats->hooked[SWITCH_ABSORB])
 		server_say(server, SERVER_INFO,
-			   "shard %u, kernel: %llu packets added, %llu completed a round, %llu "
+			   "shard %u, %s: %llu packets added, %llu completed a round, %llu "
 			   "answered",
-			   shard, (unsigned long long)stats->hooked[SWITCH_ABSORB],
+			   shard, server->options.chip_open ? "switch" : "kernel",
+			   (unsigned long long)stats->hooked[SWITCH_ABSORB],
 			   (unsigned long long)stats->hooked[SWITCH_MULTICAST],
 			   (unsigned long long)stats->hooked[SWITCH_REPLY]);
 }

@@ -93,6 +93,9 @@ static int options_check(struct server *server, const struct server_options *opt
 		wrong = "port: the last shard's would be above 65535";
 	else if (options->receive_bytes > 1u << 30)
 		wrong = "receive buffer: at most 1 GiB";
+	else if (options->chip_open &&
+		 (options->shards > 1 || options->is_v6 || options->hook_devices))
+		wrong = "a chip: one shard, over IPv4, without devices of the kernel's";
 	else if (options->key && strlen(options->key) >= CONTROL_KEY_BYTES)
 		wrong = "key: at most 127 bytes";
 	if (!wrong)
@@ -165,7 +168,7 @@ static void say_receive_buffer(struct server *server, uint32_t shard)
 static int open_shards(struct server *server)
 {
 	char text[64];
-	char why[HOOK_ERROR_BYTES] = "";
+	char why[HOOK_ERROR_BYTES] = "", chip_why[CHIP_ERROR_BYTES] = "";
 
 	for (uint32_t k = 0; k < server->options.shards; k++) {
 		struct shard_options options = {
@@ -180,6 +183,9 @@ static int open_shards(struct server *server)
 			.hook_open = server->options.hook_open,
 			.hook_devices = server->options.hook_devices,
 			.hook_error = why,
+			.chip_open = server->options.chip_open,
+			.chip_address = server->options.chip_address,
+			.chip_error = chip_why,
 		};
 		int result;
 
@@ -191,7 +197,9 @@ static int open_shards(struct server *server)
 		if (result) {
 			server_say(server, SERVER_ERROR, "cannot open shard %u on UDP %s: %s", k,
 				   link_address_format(&options.local, text),
-				   *why ? why : strerror(-result));
+				   *why        ? why
+				   : *chip_why ? chip_why
+					       : strerror(-result));
 			return result;
 		}
 	}
@@ -323,6 +331,8 @@ static void shard_event(struct server *server, uint32_t shard, const struct shar
 		server_say_refused(server, shard, &event->notice);
 	else if (event->type == SHARD_HOOK)
 		server_say_hook(server, shard, &event->hook);
+	else if (event->type == SHARD_CHIP)
+		shard_chip(server, shard, event);
 	else
 		job_shard_event(server, shard, event);
 }
@@ -333,8 +343,10 @@ static void run_shards(struct server *server)
 
 	fd_clear(server->shards_fd); /* first: what comes meanwhile sets it again */
 	for (uint32_t k = 0; k < server->options.shards; k++)
-		while (shard_receive(server->shards[k], &event))
+		while (shard_receive(server->shards[k], &event)) {
 			shard_event(server, k, &event);
+			free(event.text);
+		}
 }
 
 static void run_stop(struct server *server, uint64_t now_ns)

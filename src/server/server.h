@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dataplane/chip.h"
 #include "dataplane/hook.h"
 #include "dataplane/link.h"
 
@@ -84,7 +85,9 @@ struct server_options {
 	const char *
 		hook_devices; /* or, where packets come in by these, latency mode's slots are; NULL: what the dead have
 				   * left there goes. Both must outlive the server; devices not with local_name */
-	server_log *log; /* NULL: silence */
+	chip_open_fn *chip_open;  /* NULL: shards add up; else the one shard's chip does, */
+	const char *chip_address; /* which is there. It must outlive the server */
+	server_log *log;          /* NULL: silence */
 	void *log_arg;
 	server_read_again *read_again; /* NULL: server_reload does nothing. arg is log_arg */
 };

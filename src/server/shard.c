@@ -20,7 +20,8 @@ enum { WAIT_MS_MAX = 1000, DEAD_WAIT_MS = 20, NS_PER_MS = 1000000, NOTICES = 64 
 struct shard {
 	struct link *link;
 	struct hook *hook; /* NULL: none */
-	uint64_t look_ns;  /* at the hook, next */
+	struct chip *chip; /* NULL: none */
+	uint64_t look_ns;  /* at hook or chip, next */
 	struct engine_soft *engine;
 	struct queue commands; /* control -> shard */
 	struct queue events;   /* shard -> control */
@@ -36,6 +37,12 @@ static void shard_tell(struct shard *shard, const struct shard_event *event)
 	bool is_in = queue_push(&shard->events, event);
 
 	assert(is_in);
+}
+
+/* What the chip says of what has just been asked of it, or is new. NULL: no memory, or there is no chip. */
+static char *shard_words(const struct shard *shard)
+{
+	return shard->chip && shard->chip->error[0] ? strdup(shard->chip->error) : NULL;
 }
 
 static void shard_wake_control(struct shard *shard)
@@ -155,7 +162,11 @@ static bool shard_commands(struct shard *shard)
 			;
 		if (command.type == SHARD_JOB_REMOVE)
 			event.totals = engine_job_stats(shard->engine, command.job);
+		if (shard->chip)
+			shard->chip->error[0] = '\0';
 		event.result = shard_execute(shard, &command);
+		if (event.result)
+			event.text = shard_words(shard);
 		if (command.type == SHARD_TABLE_BEAT)
 			shard_beat(shard, command.job, &event);
 		atomic_store(&shard->memory_used, engine_memory_used(shard->engine));
@@ -186,16 +197,31 @@ static void shard_wait(struct shard *shard)
 	link->ops->wait(link, due_ns < until_ns ? due_ns : until_ns);
 }
 
+static void shard_look_at_chip(struct shard *shard)
+{
+	struct shard_event event = { .type = SHARD_CHIP };
+
+	while (queue_room(&shard->events) > SHARD_EVENTS / 2 &&
+	       (event.chip = shard->chip->ops->look(shard->chip))) {
+		event.text = shard_words(shard);
+		shard_tell(shard, &event);
+		shard_wake_control(shard);
+	}
+}
+
 /* Once a second, which is as often as an idle shard comes by. */
 static void shard_look(struct shard *shard)
 {
 	struct shard_event event = { .type = SHARD_HOOK };
-	uint64_t now_ns = shard->hook ? shard->link->ops->now_ns(shard->link) : 0;
+	bool is_any = shard->hook || shard->chip;
+	uint64_t now_ns = is_any ? shard->link->ops->now_ns(shard->link) : 0;
 
-	if (!shard->hook || now_ns < shard->look_ns)
+	if (!is_any || now_ns < shard->look_ns)
 		return;
 	shard->look_ns = now_ns + (uint64_t)WAIT_MS_MAX * NS_PER_MS;
-	while (queue_room(&shard->events) > SHARD_EVENTS / 2 &&
+	if (shard->chip)
+		shard_look_at_chip(shard);
+	while (shard->hook && queue_room(&shard->events) > SHARD_EVENTS / 2 &&
 	       shard->hook->ops->look(shard->hook, &event.hook)) {
 		shard_tell(shard, &event);
 		shard_wake_control(shard);
@@ -252,6 +278,24 @@ static void hook_close(const struct shard *shard)
 {
 	if (shard->hook)
 		shard->hook->ops->close(shard->hook);
+	if (shard->chip)
+		shard->chip->ops->close(shard->chip);
+}
+
+/* A chip serves all, so that nothing is left for a kernel; but what the dead have left there goes. */
+static int hook_open(struct shard *shard, const struct shard_options *options)
+{
+	int result = 0;
+
+	if (options->hook_open)
+		result = options->hook_open(&shard->hook, options->hook_devices, shard->port,
+					    options->hook_error);
+	if (!result && options->chip_open)
+		result = options->chip_open(&shard->chip, options->chip_address,
+					    &shard->link->local, options->chip_error);
+	if (result)
+		hook_close(shard);
+	return result;
 }
 
 int shard_open(struct shard **out, const struct shard_options *options)
@@ -270,9 +314,7 @@ int shard_open(struct shard **out, const struct shard_options *options)
 	if (result)
 		goto fini_events;
 	shard->port = shard->link->local.port;
-	if (options->hook_open)
-		result = options->hook_open(&shard->hook, options->hook_devices, shard->port,
-					    options->hook_error);
+	result = hook_open(shard, options);
 	if (result)
 		goto close_link;
 	result = -ENOMEM;
@@ -283,6 +325,7 @@ int shard_open(struct shard **out, const struct shard_options *options)
 		.tables_max = SHARD_TABLES_MAX,
 		.registers = options->registers,
 		.hook = shard->hook,
+		.chip = shard->chip,
 	});
 	if (!shard->engine)
 		goto close_hook;
@@ -306,6 +349,15 @@ free_shard:
 	return result;
 }
 
+/* Words that nobody has heard. */
+static void shard_events_free(struct shard *shard)
+{
+	struct shard_event event;
+
+	while (queue_pop(&shard->events, &event))
+		free(event.text);
+}
+
 void shard_close(struct shard *shard, struct engine_stats *stats,
 		 struct engine_sparse_stats *tables)
 {
@@ -322,6 +374,7 @@ void shard_close(struct shard *shard, struct engine_stats *stats,
 	engine_close(shard->engine);
 	hook_close(shard);
 	shard->link->ops->close(shard->link);
+	shard_events_free(shard);
 	queue_fini(&shard->events);
 	queue_fini(&shard->commands);
 	free(shard);
@@ -338,6 +391,11 @@ void shard_send(struct shard *shard, const struct shard_command *command)
 bool shard_receive(struct shard *shard, struct shard_event *event)
 {
 	return queue_pop(&shard->events, event);
+}
+
+const struct chip_profile *shard_profile(const struct shard *shard)
+{
+	return shard->chip ? &shard->chip->profile : NULL;
 }
 
 uint16_t shard_port(const struct shard *shard)

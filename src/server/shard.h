@@ -66,6 +66,7 @@ enum shard_event_type {
 		       * seen again */
 	SHARD_DEAD, /* the kernel receives no more on its socket: `result`; commands are still obeyed */
 	SHARD_HOOK, /* `hook` */
+	SHARD_CHIP, /* `chip`, in words: `text` */
 };
 
 struct shard_event {
@@ -80,6 +81,8 @@ struct shard_event {
 	struct engine_job_stats totals;      /* JOB_REMOVE: of the job that was there */
 	struct engine_event notice;
 	struct hook_news hook;
+	enum chip_news chip;
+	char *text; /* of a chip: why a command has failed, or what is new; malloc'd, control's from now on; NULL: none */
 };
 
 struct shard_options {
@@ -94,6 +97,9 @@ struct shard_options {
 	hook_open_fn *hook_open; /* NULL: it is nobody's matter what is in the kernel */
 	const char *hook_devices;
 	char *hook_error; /* HOOK_ERROR_BYTES: why it could not be opened, if that is why shard_open failed */
+	chip_open_fn *chip_open; /* NULL: the shard adds up, */
+	const char *chip_address;
+	char *chip_error; /* CHIP_ERROR_BYTES; likewise */
 };
 
 /* shard_open binds the socket and starts the thread. A negative errno if it cannot. */
@@ -106,6 +112,8 @@ void shard_close(struct shard *shard, struct engine_stats *stats,
 void shard_send(struct shard *shard, const struct shard_command *command);
 bool shard_receive(struct shard *shard, struct shard_event *event);
 
+/* What its chip takes; NULL: it has none. */
+const struct chip_profile *shard_profile(const struct shard *shard);
 uint16_t shard_port(const struct shard *shard);
 uint64_t shard_memory_used(
 	const struct shard *shard); /* bytes of slots and tables, after the last command */

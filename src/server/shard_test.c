@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -278,6 +279,92 @@ static void shard__tells_what_has_happened_to_its_filters(void **state)
 	close(bench.wake_fd);
 }
 
+/* ---- a chip ---- */
+
+static struct {
+	struct chip chip;
+	uint32_t looks;
+	bool is_closed;
+} played;
+
+static int chip_add(struct chip *chip, const struct switch_job *job)
+{
+	snprintf(chip->error, sizeof(chip->error), "no room for %u", job->children);
+	return -EREMOTEIO;
+}
+
+static enum chip_news chip_look(struct chip *chip)
+{
+	snprintf(chip->error, sizeof(chip->error), "look %u", played.looks);
+	return played.looks++ ? CHIP_NO_NEWS : CHIP_LOST;
+}
+
+static void chip_counts(struct chip *chip, uint64_t verdict[SWITCH_VERDICT_COUNT])
+{
+	(void)chip;
+	verdict[SWITCH_ABSORB] = 4;
+}
+
+static void chip_close(struct chip *chip)
+{
+	assert_ptr_equal(chip, &played.chip);
+	played.is_closed = true;
+}
+
+static int chip_open(struct chip **chip, const char *address, const struct link_address *at,
+		     char error[CHIP_ERROR_BYTES])
+{
+	static const struct chip_ops ops = {
+		.add = chip_add, .look = chip_look, .counts = chip_counts, .close = chip_close
+	};
+
+	assert_string_equal(address, "10.0.0.2");
+	assert_int_not_equal(at->port, 0);
+	assert_int_equal(at->ip[12], 127);
+	snprintf(error, CHIP_ERROR_BYTES, "it is not there");
+	played.chip.ops = &ops;
+	*chip = &played.chip;
+	return played.chip.profile.lanes ? 0 : -EHOSTUNREACH;
+}
+
+static void shard__says_what_its_chip_says(void **state)
+{
+	struct bench bench = { .wake_fd = eventfd(0, EFD_NONBLOCK) };
+	char why[CHIP_ERROR_BYTES];
+	struct shard_options options = {
+		.local = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } },
+		.receive_bytes = 1 << 16,
+		.wake_fd = bench.wake_fd,
+		.chip_open = chip_open,
+		.chip_address = "10.0.0.2",
+		.chip_error = why,
+	};
+	struct shard_event event;
+	struct engine_stats stats;
+
+	(void)state;
+	assert_int_equal(shard_open(&bench.shard, &options), -EHOSTUNREACH);
+	assert_string_equal(why, "it is not there");
+	played.chip.profile.lanes = 32;
+	assert_int_equal(shard_open(&bench.shard, &options), 0);
+	assert_int_equal(shard_profile(bench.shard)->lanes, 32);
+	event = bench_next(&bench);
+	assert_int_equal(event.type, SHARD_CHIP);
+	assert_int_equal(event.chip, CHIP_LOST);
+	assert_string_equal(event.text, "look 0");
+	free(event.text);
+	bench_add(&bench, JOB, 8);
+	event = bench_next(&bench);
+	assert_int_equal(event.type, SHARD_ACK);
+	assert_int_equal(event.result, -EREMOTEIO);
+	assert_string_equal(event.text, "no room for 1");
+	free(event.text);
+	shard_close(bench.shard, &stats, NULL);
+	assert_int_equal(stats.hooked[SWITCH_ABSORB], 4);
+	assert_true(played.is_closed);
+	close(bench.wake_fd);
+}
+
 /* ---- a table ---- */
 
 enum {
@@ -406,6 +493,7 @@ int main(void)
 		cmocka_unit_test(shard__acknowledges_commands_in_order),
 		cmocka_unit_test(shard__tells_of_hellos_and_answers_updates),
 		cmocka_unit_test(shard__tells_what_has_happened_to_its_filters),
+		cmocka_unit_test(shard__says_what_its_chip_says),
 		cmocka_unit_test(shard__sleeps_no_longer_than_until_a_flush_is_due),
 		cmocka_unit_test(shard__whose_socket_breaks_says_so_once_and_refuses_jobs),
 	};

@@ -79,6 +79,10 @@ static bool is_unfit(const struct server *server, const struct control_table_ope
 			 open->host, open->version_min, open->version_max, CONTROL_VERSION);
 		return true;
 	}
+	if (server->options.chip_open) /* R-CHIP-6 */
+		wrong = "this aggregator sums in a switch, which has no tables: it needs another "
+			"one (tally-ps "
+			"--aggregator)";
 	if (wrong)
 		text_add(text, "%s", wrong);
 	return wrong != NULL;

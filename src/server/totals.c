@@ -35,8 +35,9 @@ void totals_end(struct server *server, struct job *job, const struct engine_job_
 	is_much = !job->admission->latency_slots && sum->again >= AGAIN_LEAST &&
 		  sum->again * 100 >= sum->updates * AGAIN_PERCENT;
 	if (sum->hooked)
-		snprintf(hooked, sizeof(hooked), " (%llu served by the kernel)",
-			 (unsigned long long)sum->hooked);
+		snprintf(hooked, sizeof(hooked), " (%llu served by the %s)",
+			 (unsigned long long)sum->hooked,
+			 server->options.chip_open ? "switch" : "kernel");
 	server_say_job(
 		server, is_much ? SERVER_WARN : SERVER_INFO, job->name, SERVER_RANK_NONE,
 		"job %s: over after %.1f s: %llu packets in%s, %llu sums out; %llu packets (%.2f "
