@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dataplane/chip_bmv2.h"
 #include "dataplane/hook_tc.h"
 #include "tools/daemon.h"
 #include "tools/tallyd_options.h"
@@ -119,8 +120,12 @@ int main(int argc, char **argv)
 	settings.server.log = log_server;
 	settings.server.read_again = read_again;
 	settings.server.hook_open = hook_tc_open;
-	if (settings.is_kernel)
+	if (settings.engine == ENGINE_KERNEL)
 		settings.server.hook_devices = settings.devices;
+	if (settings.engine == ENGINE_P4) {
+		settings.server.chip_open = chip_bmv2_open;
+		settings.server.chip_address = settings.switch_at;
+	}
 	if (settings.warning[0])
 		log_line(SERVER_WARN, settings.warning);
 	if (server_open(&running, &settings.server))

@@ -28,12 +28,15 @@ static const char help[] =
 	"kernel\n"
 	"                         chooses, for tests)\n"
 	"  --shards N             threads that sum, each with its own UDP port (1; at most 64)\n"
-	"  --engine soft|kernel   what sums: threads in user space (soft); or the kernel, for jobs "
+	"  --engine soft|kernel|p4  what sums: threads in user space (soft); the kernel, for jobs "
 	"in\n"
-	"                         latency mode (needs root and --devices)\n"
+	"                         latency mode (needs root and --devices); or a P4 switch, bmv2 "
+	"with\n"
+	"                         src/p4/dense.p4 (needs --switch and --listen)\n"
 	"  --devices NAME,...     network devices on which workers' packets come in; for a bridge, "
 	"its\n"
 	"                         ports\n"
+	"  --switch ADDR[:PORT]   the P4 switch's control: simple_switch's Thrift port (9090)\n"
 	"  --lanes N              at most N numbers in a packet: 4..16368, a multiple of 4 (360, "
 	"or\n"
 	"                         fewer by the members' MTU; with more, float32 lose low bits)\n"
@@ -84,7 +87,7 @@ static const char *key_take(struct opt_value *value)
 			  sizeof(settings->warning));
 }
 
-static const char *const engines[] = { "soft", "kernel", NULL };
+static const char *const engines[] = { "soft", "kernel", "p4", NULL };
 
 #define SECONDS .unit = 1000
 #define AT(field) OPT_FIELD(struct settings, field)
@@ -93,8 +96,9 @@ static const struct opt table[] = {
 	{ "log-json", OPT_FLAG, AT(is_json), .is_live = true },
 	{ "log-level", OPT_CHOICE, AT(level), .names = daemon_levels, .takes = DAEMON_LEVELS, .is_live = true },
 	{ "listen", OPT_COPY, AT(listen), .may_be_empty = true },
-	{ "engine", OPT_CHOICE, AT(is_kernel), .names = engines, .takes = "soft or kernel" },
+	{ "engine", OPT_CHOICE, AT(engine), .names = engines, .takes = "soft, kernel or p4" },
 	{ "devices", OPT_COPY, AT(devices), .may_be_empty = true },
+	{ "switch", OPT_COPY, AT(switch_at), .may_be_empty = true },
 	{ "key-file", OPT_CALL, .call = key_take },
 	{ "shards", OPT_NUMBER, AT(server.shards), .min = 1, .max = 64 },
 	{ "lanes", OPT_NUMBER, AT(server.lanes_max), .min = 4, .max = 16368, .step = 4,
@@ -154,10 +158,19 @@ static int listen_parse(struct settings *settings)
 
 static int engine_fits(const struct settings *settings)
 {
-	if (settings->is_kernel && !*settings->devices)
+	bool is_p4 = settings->engine == ENGINE_P4;
+
+	if (settings->engine == ENGINE_KERNEL && !*settings->devices)
 		return refuse("--engine", "kernel", "needs --devices: where packets come in");
-	if (!settings->is_kernel && *settings->devices)
+	if (settings->engine != ENGINE_KERNEL && *settings->devices)
 		return refuse("--devices", settings->devices, "only with --engine kernel");
+	if (is_p4 && !*settings->switch_at)
+		return refuse("--engine", "p4",
+			      "needs --switch: where the switch's control listens");
+	if (!is_p4 && *settings->switch_at)
+		return refuse("--switch", settings->switch_at, "only with --engine p4");
+	if (is_p4 && settings->server.shards > 1)
+		return refuse("--engine", "p4", "has one shard: leave --shards out");
 	return -1;
 }
 

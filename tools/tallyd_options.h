@@ -13,15 +13,18 @@ enum { EXIT_KILLED = 3 }; /* besides those of command.h */
 
 enum { TALLYD_TEXT_BYTES = 512 };
 
+enum tallyd_engine { ENGINE_SOFT, ENGINE_KERNEL, ENGINE_P4 };
+
 struct settings {
 	struct server_options server;
 	enum server_level level;
 	bool is_json;
 	char listen[TALLYD_TEXT_BYTES];
 	char key[CONTROL_KEY_BYTES];
-	bool is_kernel;                  /* --engine kernel, */
-	char devices[TALLYD_TEXT_BYTES]; /* --devices */
-	char warning[TALLYD_TEXT_BYTES]; /* to be logged once that is possible; "": none */
+	enum tallyd_engine engine;         /* --engine */
+	char devices[TALLYD_TEXT_BYTES];   /* --devices, of the kernel */
+	char switch_at[TALLYD_TEXT_BYTES]; /* --switch, of p4 */
+	char warning[TALLYD_TEXT_BYTES];   /* to be logged once that is possible; "": none */
 };
 
 /* As without any option. */
