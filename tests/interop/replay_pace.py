@@ -210,7 +210,8 @@ class Pace:
         if is_once and is_last:
             window.samples.append(max(now - slot.attempt_ns, 1))
         window.is_lossy |= slot.is_suspect and index not in shard.held and now - slot.attempt_ns >= window.base
-        window.answer(now, slot.order if is_once else 0, shard.orders, not self.has_room(shard, True))
+        is_full = self.used(shard, True) >= shard.windows[1] - shard.windows[1] // 4
+        window.answer(now, slot.order if is_once else 0, shard.orders, is_full)
         shard.windows[1] = window.size // UNIT
 
     def result(self, now, at, index, is_last):
@@ -411,9 +412,11 @@ class Pace:
             due = max(self.burst_ns + self.shards[0].rto() // 8, now)
         return due
 
+    def used(self, shard, is_bulk):
+        return sum((index >= self.base) == is_bulk for index in shard.windowed)
+
     def has_room(self, shard, is_bulk):
-        used = sum((index >= self.base) == is_bulk for index in shard.windowed)
-        return int(used < shard.windows[is_bulk])
+        return int(self.used(shard, is_bulk) < shard.windows[is_bulk])
 
     def look(self, now, found):
         expect("R-PACE-2 to R-PACE-7: when it wakes up, and samples", found[:2],

@@ -268,6 +268,14 @@ static bool is_result_lost(const struct pace_shard *shard, const struct pace_slo
 	       now_ns - slot->attempt_ns >= shard->follow.base_ns;
 }
 
+/* R-WIN-6: a quarter of it may wait to go as one message (R-PACE-5). */
+static bool is_full(const struct pace_shard *shard)
+{
+	uint32_t window = shard->window[MAP_BULK];
+
+	return shard->in_flight[MAP_BULK] >= window - window / 4;
+}
+
 /* R-WIN-2, R-WIN-4: before the slot leaves the window. */
 static void follow(struct pace_shard *shard, const struct pace_slot *slot, uint64_t now_ns,
 		   bool is_once, bool is_last)
@@ -280,8 +288,7 @@ static void follow(struct pace_shard *shard, const struct pace_slot *slot, uint6
 		window_sample(window, now_ns - slot->attempt_ns);
 	if (is_result_lost(shard, slot, now_ns))
 		window_lost(window);
-	window_answer(window, now_ns, is_once ? slot->order : 0, shard->order,
-		      shard->in_flight[MAP_BULK] >= shard->window[MAP_BULK]);
+	window_answer(window, now_ns, is_once ? slot->order : 0, shard->order, is_full(shard));
 	shard->window[MAP_BULK] = window_packets(window);
 }
 

@@ -79,6 +79,38 @@ static void follow__a_queue_makes_it_smaller_and_the_pool_is_no_limit_then(void 
 	assert_int_equal(f->shard.in_flight[MAP_BULK], WINDOW / 2);
 }
 
+/* A window of half of what it may be, and then trips with so much less in flight. */
+static uint32_t grown_with(uint32_t less)
+{
+	struct fixture *f = fixture_new();
+	uint32_t before, first;
+
+	trip(f, PACE_MS / 5, true);
+	for (uint32_t i = 0; i < 3; i++)
+		trip(f, 10 * PACE_MS, true);
+	for (uint32_t i = 0; i < 3; i++) /* what was under way, and the last full one */
+		trip(f, PACE_MS / 5, i == 2);
+	before = f->shard.window[MAP_BULK];
+	for (uint32_t i = 0; i < 20; i++) {
+		first = f->next;
+		while (f->shard.in_flight[MAP_BULK] < f->shard.window[MAP_BULK] - less)
+			pace_sent(&f->pace, 0, slot_of(f->next++), f->now_ns, false);
+		f->now_ns += PACE_MS / 5;
+		for (; first < f->next; first++)
+			pace_result(&f->pace, 0, slot_of(first), f->now_ns, true);
+	}
+	return f->shard.window[MAP_BULK] - before;
+}
+
+/* R-WIN-6 */
+static void follow__a_quarter_that_waits_for_a_message_leaves_it_full(void **state)
+{
+	(void)state;
+	assert_in_range(grown_with(0), 9, 12); /* 0.53 packets each */
+	assert_in_range(grown_with(WINDOW / 2 / 4), 9, 12);
+	assert_in_range(grown_with(WINDOW / 2 / 4 + 6), 0, 1);
+}
+
 static void follow__who_is_not_last_has_no_sample(void **state)
 {
 	struct fixture *f = fixture_new();
@@ -190,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(follow__a_queue_makes_it_smaller_and_the_pool_is_no_limit_then),
+		cmocka_unit_test(follow__a_quarter_that_waits_for_a_message_leaves_it_full),
 		cmocka_unit_test(follow__who_is_not_last_has_no_sample),
 		cmocka_unit_test(follow__a_window_that_is_set_stays),
 		cmocka_unit_test(follow__a_need_that_echoes_is_a_loss),
