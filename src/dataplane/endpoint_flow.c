@@ -15,6 +15,7 @@
 
 enum {
 	START_FRAMES = 8, /* messages of first rounds before the next look at what has arrived */
+	PARTS = 4, /* of a window, at least: all but one are in flight while one is waited for */
 	ROOM_RETRY_NS = 1000000, /* the link has no room, and may not be able to say when it has */
 };
 
@@ -399,6 +400,38 @@ static bool send_queues(struct endpoint *endpoint)
 	return any;
 }
 
+/* The chunks of the next message of first rounds, as far as they have been submitted. A part of a run: the same on all
+ * ranks whose windows are about the same, so that the switch answers all of it at once, and a message stays one. */
+static uint32_t part_left(const struct endpoint *endpoint, uint32_t shard)
+{
+	const struct worker *worker = &endpoint->worker;
+	uint32_t run = endpoint->map.run[MAP_BULK], part = run;
+	uint64_t k = worker->shards[shard].next[MAP_BULK];
+	uint64_t left =
+		worker->stream[MAP_BULK].chunks - map_chunk(&endpoint->map, MAP_BULK, shard, k);
+	uint32_t at = (uint32_t)(k % run), end;
+
+	while (part > 1 && part > endpoint->pace.shards[shard].window[MAP_BULK] / PARTS)
+		part /= 2;
+	end = (at / part + 1) * part;
+	end = (end < run ? end : run) - at;
+	return left < end ? (uint32_t)left : end;
+}
+
+/* May the pair's next chunk start? Bulk waits for room for a whole message, so that results that come in pieces do not
+ * make messages of pieces, for good. What is in flight meanwhile keeps the path busy. */
+static bool may_start_pair(const struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
+			   uint32_t *slot)
+{
+	const struct pace_shard *pace = &endpoint->pace.shards[shard];
+
+	if (!pace_has_room(&endpoint->pace, shard, stream) ||
+	    !worker_may_start(&endpoint->worker, shard, stream, slot))
+		return false;
+	return stream == MAP_EXPRESS || !pace->in_flight[stream] ||
+	       pace->window[stream] - pace->in_flight[stream] >= part_left(endpoint, shard);
+}
+
 /* First rounds of one pair, in order, at most `max`. */
 static uint32_t start_pair(struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
 			   uint32_t max)
@@ -408,8 +441,7 @@ static uint32_t start_pair(struct endpoint *endpoint, uint32_t shard, enum map_s
 	uint32_t count = 0, slot;
 
 	while (count < max && endpoint_has_room(endpoint) &&
-	       pace_has_room(&endpoint->pace, shard, stream) &&
-	       worker_may_start(&endpoint->worker, shard, stream, &slot)) {
+	       may_start_pair(endpoint, shard, stream, &slot)) {
 		worker_step(&endpoint->worker, &event, &actions);
 		build(endpoint, shard, &actions);
 		send_slot(endpoint, shard, actions.slot);
@@ -459,8 +491,7 @@ static bool may_start(const struct endpoint *endpoint)
 
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
 		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
-			if (pace_has_room(&endpoint->pace, shard, stream) &&
-			    worker_may_start(&endpoint->worker, shard, stream, &slot))
+			if (may_start_pair(endpoint, shard, (enum map_stream)stream, &slot))
 				return true;
 	return false;
 }

@@ -88,6 +88,38 @@ static void endpoint__waits_for_little_in_latency_mode(void **state)
 	net_close(net);
 }
 
+/* How many are on their way to the switch once `count` of them have been answered. */
+static uint32_t on_their_way(struct net *net, uint32_t count)
+{
+	struct packet packet;
+
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(queue_get(&net->to_switch, &packet));
+		serve_one(net, &packet);
+	}
+	while (endpoint_poll(net->endpoints[0]))
+		;
+	return net->to_switch.count;
+}
+
+/* A run of 4, a window of 8: parts of 2. R-PACE-5. */
+static void endpoint__bulk_waits_for_room_for_a_message(void **state)
+{
+	struct net *net = net_open(1, 0, seed_of_run());
+	struct endpoint_op op = op_of_type(LANES_INT32, 0, buffers[0], MANY - LANES);
+
+	(void)state;
+	op.stream = MAP_BULK;
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	assert_int_equal(on_their_way(net, 0), 8);
+	assert_int_equal(on_their_way(net, 1), 7);
+	assert_true(endpoint_next(net->endpoints[0]) > net->now_ns); /* there is nothing to do */
+	assert_int_equal(on_their_way(net, 1), 8);
+	assert_int_equal(net->links[0].frames, 3);
+	assert_int_equal(on_their_way(net, 1), 8); /* the last chunk, which no other follows */
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +127,7 @@ int main(void)
 		cmocka_unit_test(endpoint__waits_for_much_while_others_are_late),
 		cmocka_unit_test(endpoint__waits_for_little_of_its_own_host),
 		cmocka_unit_test(endpoint__waits_for_little_in_latency_mode),
+		cmocka_unit_test(endpoint__bulk_waits_for_room_for_a_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
