@@ -1,163 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dense.p4 - core/dense/switch.h for a chip, by way of chip.h: R-SW-1 to R-SW-15 at a root, R-CHIP-1 to R-CHIP-4. For
- * v1model, whose ingress has one thread: so all registers are here, and a packet does all of its pass at once (R-SW-14).
+ * dense.p4 - core/dense/switch.h for a chip, by way of chip.h: R-SW-1 to R-SW-15 at a root, R-CHIP-1 to R-CHIP-4.
  */
-#include <core.p4>
-#include <v1model.p4>
-
-#include "headers.p4"
-
-const bit<32> RESUBMITTED = 4;
-const bit<32> REPLICATED = 5;
-
-/* What is done with a packet that was let in. */
-enum bit<8> act_t {
-    DROP = 0,
-    OPEN = 1,
-    COLLECT = 2, /* of the round that is open */
-    ANSWER = 3,
-    NEED = 4,
-    HELD = 5
-}
-
-struct metadata_t {
-    @field_list(1)
-    bit<8> round; /* R-CHIP-3: this pass is its last */
-    bit<16> blocks;
-    bit<32> bare;
-    bit<16> copy_lanes;
-}
-
-struct job_t {
-    bit<32> generation;
-    bit<16> life;
-    bit<32> full;
-    bit<16> children;
-    bit<32> slots;
-    bit<16> lanes;
-    bit<32> base;
-    bit<16> group;
-}
-
-parser dense_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
-                    inout standard_metadata_t standard) {
-    state start {
-        packet.extract(hdr.ethernet);
-        transition select(hdr.ethernet.type) {
-            0x0800: ipv4;
-            default: accept;
-        }
-    }
-    state ipv4 {
-        packet.extract(hdr.ipv4);
-        transition select(hdr.ipv4.version_ihl, hdr.ipv4.protocol, hdr.ipv4.fragment & 0x3fff) {
-            (0x45, 17, 0): udp;
-            default: accept;
-        }
-    }
-    state udp {
-        packet.extract(hdr.udp);
-        transition select(hdr.udp.length) {
-            0 .. 31: accept; /* R-WIRE-7: SHORT */
-            default: tally;
-        }
-    }
-    state tally {
-        packet.extract(hdr.tally);
-        meta.blocks = hdr.tally.lanes >> 2;
-        transition select(hdr.tally.lanes) {
-            0 .. LANES: lanes;
-            default: accept; /* more than any job here has: R-SW-1 */
-        }
-    }
-    state lanes {
-        transition select(meta.blocks) {
-            0: accept;
-            default: block;
-        }
-    }
-    state block {
-        packet.extract(hdr.lanes.next);
-        meta.blocks = meta.blocks - 1;
-        transition lanes;
-    }
-}
-
-/* R-WIRE-6 */
-#define SWAP(x) ((x)[7:0] ++ (x)[15:8] ++ (x)[23:16] ++ (x)[31:24])
-#define SUM(block, field) register<bit<32>>(2 * SLOTS) sum_##block##_##field
-#define SUMS(block) SUM(block, a); SUM(block, b); SUM(block, c); SUM(block, d)
-/* R-CHIP-2: assigned, added, the larger one; an answer reads. */
-#define LANE(block, field) \
-    sum_##block##_##field.read(sum, of); \
-    lane = has_lane ? SWAP(hdr.lanes[block].field) : none; \
-    if (act == act_t.OPEN) { sum = lane; } \
-    else if (act == act_t.COLLECT) { \
-        if (is_max) { if ((int<32>)lane > (int<32>)sum) { sum = lane; } } \
-        else { sum = sum + lane; } \
-    } \
-    sum_##block##_##field.write(of, sum); \
-    hdr.lanes[block].field = SWAP(sum);
-#define BLOCK(block) \
-    has_lane = hdr.lanes[block].isValid(); \
-    if (!has_lane) { hdr.lanes[block].setValid(); } \
-    LANE(block, a) LANE(block, b) LANE(block, c) LANE(block, d) \
-    if (meta.copy_lanes <= 4 * block) { hdr.lanes[block].setInvalid(); }
-#define DROP(reason) { verdicts.count((bit<32>)reason); mark_to_drop(standard); return; }
+#ifndef SLOTS
+#define SLOTS 8192
+#endif
+#define SUMS_SIZE 2 * SLOTS /* R-SW-3 */
+#define EGRESS dense_egress
+#include "v1model.p4"
 
 control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
-    counter(32, CounterType.packets) verdicts;
-    counter(8, CounterType.packets) faults;
+#include "admission.p4"
     register<bit<64>>(SLOTS) phases;    /* life 16, final 16, phase 32 */
     register<bit<32>>(2 * SLOTS) tags;
     register<bit<40>>(2 * SLOTS) kinds; /* life 16, flags 8, lanes 16: of a copy (R-SW-3) */
     register<bit<64>>(SLOTS) sets;      /* life 16, seq 16, children 32: R-CHIP-1 */
     register<bit<64>>(SLOTS) bares;     /* the same, of those that want no lanes */
     register<bit<40>>(2 * SLOTS) rests; /* sticky 8, last 16, exponent 16 */
-    SUMS(0); SUMS(1); SUMS(2); SUMS(3); SUMS(4); SUMS(5); SUMS(6); SUMS(7);
-    shape() datagram;
-    job_t job;
-
-    action set_job(bit<32> generation, bit<16> life, bit<32> full, bit<16> children, bit<32> slots,
-                   bit<16> lanes, bit<32> base, bit<16> group) {
-        job = { generation, life, full, children, slots, lanes, base, group };
-    }
-    action mine() {}
-    table here { key = { hdr.ipv4.to: exact; hdr.udp.to: exact; } actions = { mine; NoAction; } }
-    table jobs { key = { hdr.tally.job: exact; } actions = { set_job; NoAction; } size = 1024; }
-    /* R-WIRE-8: what HELLO has bound. */
-    table addresses {
-        key = { hdr.tally.job: exact; hdr.tally.child: exact; hdr.ipv4.from: exact; hdr.udp.from: exact; }
-        actions = { mine; NoAction; }
-        size = 32768;
-    }
-
-    action answer(bit<4> type, bit<8> flags, bit<16> exponent, bit<16> lanes, bit<32> tag) {
-        bit<48> mac = hdr.ethernet.to;
-        bit<32> ip = hdr.ipv4.to;
-        bit<16> port = hdr.udp.to;
-
-        hdr.ethernet.to = hdr.ethernet.from;
-        hdr.ethernet.from = mac;
-        hdr.ipv4.to = hdr.ipv4.from;
-        hdr.ipv4.from = ip;
-        hdr.ipv4.ttl = 64;
-        hdr.udp.to = hdr.udp.from;
-        hdr.udp.from = port;
-        hdr.udp.checksum = 0; /* R-CHIP-7 */
-        hdr.tally.type = type;
-        hdr.tally.flags = flags;
-        hdr.tally.exponent = exponent;
-        hdr.tally.lanes = lanes;
-        hdr.tally.tag = tag;
-        standard.egress_spec = standard.ingress_port;
-    }
+    EACH_BLOCK(SUMS)
 
     apply {
         bool is_probe = hdr.tally.type == WIRE_PROBE;
         bool is_update = hdr.tally.type == WIRE_UPDATE;
-        act_t act = act_t.DROP;
+        act_t act = act_t.COLLECT;
         bit<8> kind = hdr.tally.flags & WIRE_KIND_MASK;
         bit<1> asks_bare = hdr.tally.flags[4:4];
         bit<32> tag;
@@ -167,29 +32,7 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
         bit<64> set;
         bit<64> bare;
 
-        if (!hdr.udp.isValid() || !here.apply().hit) {
-            mark_to_drop(standard);
-            return;
-        }
-        /* R-WIRE-7. Lanes that have not come are the parser's error. */
-        bit<8> fault;
-        datagram.apply(hdr, fault);
-        if (fault == WIRE_OK && (hdr.ipv4.length != hdr.udp.length + 20 || standard.parser_error != error.NoError)) {
-            fault = WIRE_FAULT_LENGTH;
-        }
-        if (fault != WIRE_OK) {
-            faults.count((bit<32>)fault);
-            mark_to_drop(standard);
-            return;
-        }
-        /* R-SW-1, in each pass (R-CHIP-4) */
-        if (!is_update && !is_probe) DROP(SWITCH_DROP_TYPE)
-        if (!jobs.apply().hit) DROP(SWITCH_DROP_JOB)
-        if (hdr.tally.generation != job.generation) DROP(SWITCH_DROP_GENERATION)
-        if (hdr.tally.child >= job.children) DROP(SWITCH_DROP_CHILD)
-        if ((bit<32>)hdr.tally.slot >= job.slots) DROP(SWITCH_DROP_SLOT)
-        if (hdr.tally.lanes > job.lanes) DROP(SWITCH_DROP_LANES)
-        if (!addresses.apply().hit) DROP(SWITCH_DROP_ADDRESS)
+        ADMIT(is_update || is_probe)
 
         bit<32> at = job.base + (bit<32>)hdr.tally.slot;
         bit<32> of = at << 1 | (bit<32>)hdr.tally.seq[0:0];
@@ -269,7 +112,7 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
         bit<32> lane;
         bit<32> sum;
         bool has_lane;
-        BLOCK(0) BLOCK(1) BLOCK(2) BLOCK(3) BLOCK(4) BLOCK(5) BLOCK(6) BLOCK(7)
+        EACH_BLOCK(BLOCK)
 
         /* R-SW-9, R-CHIP-3: what completes, or finds it complete and not final, goes round. */
         if (act == act_t.OPEN || act == act_t.COLLECT) {
@@ -295,45 +138,4 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
     }
 }
 
-control dense_egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
-    action to(bit<48> mac, bit<32> ip, bit<16> port) {
-        hdr.ethernet.to = mac;
-        hdr.ipv4.to = ip;
-        hdr.udp.to = port;
-    }
-    table children {
-        key = { hdr.tally.job: exact; standard.egress_rid: exact; }
-        actions = { to; NoAction; }
-        size = 32768;
-    }
-    apply {
-        bit<32> bare = meta.bare;
-
-        if (standard.instance_type == REPLICATED) {
-            children.apply();
-            bare = meta.bare >> (bit<8>)standard.egress_rid;
-        }
-        if (bare[0:0] == 1) { /* R-SW-15 */
-            hdr.tally.lanes = 0;
-            hdr.lanes[0].setInvalid(); hdr.lanes[1].setInvalid(); hdr.lanes[2].setInvalid();
-            hdr.lanes[3].setInvalid(); hdr.lanes[4].setInvalid(); hdr.lanes[5].setInvalid();
-            hdr.lanes[6].setInvalid(); hdr.lanes[7].setInvalid();
-        }
-        hdr.udp.length = 32 + (hdr.tally.lanes << 2);
-        hdr.ipv4.length = hdr.udp.length + 20;
-    }
-}
-
-control dense_verify(inout headers_t hdr, inout metadata_t meta) { apply {} }
-
-control dense_checksum(inout headers_t hdr, inout metadata_t meta) {
-    apply {
-        update_checksum(hdr.ipv4.isValid(), { hdr.ipv4.version_ihl, hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id,
-            hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.from, hdr.ipv4.to }, hdr.ipv4.checksum,
-            HashAlgorithm.csum16);
-    }
-}
-
-control dense_deparser(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
-
-V1Switch(dense_parser(), dense_verify(), dense_ingress(), dense_egress(), dense_checksum(), dense_deparser()) main;
+V1Switch(switch_parser(), switch_verify(), dense_ingress(), dense_egress(), switch_checksum(), switch_deparser()) main;

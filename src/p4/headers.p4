@@ -2,10 +2,15 @@
 /* headers.p4 - the headers of a packet and the parser's path: R-WIRE-1, R-WIRE-2, R-WIRE-4, R-WIRE-6. */
 #include "constants.p4"
 
-/* R-CHIP-6: lanes, children and slots are fixed when the program is compiled. */
-#define LANE_BLOCKS 8
+/* R-CHIP-6: lanes and slots are fixed when the program is compiled. EACH_BLOCK does a thing to each 4 lanes. */
+#if defined(LANES) && LANES == 8
+#define LANE_BLOCKS 2
+#define EACH_BLOCK(do) do(0) do(1)
+#else
 #define LANES 32
-#define SLOTS 8192
+#define LANE_BLOCKS 8
+#define EACH_BLOCK(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7)
+#endif
 
 header ethernet_t {
     bit<48> to;
