@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * p4_packets.c MODE COUNT SEED - random packets, drawn as the differential test draws them, and what the C switch
+ * p4_packets.c MODE COUNT SEED LANES - random packets, drawn as the differential test draws them, and what the C switch
  * program makes of them: for tests/p4_play.py, which has a P4 program take them in step.
  */
 #include <stdlib.h>
@@ -125,14 +125,15 @@ int main(int argc, char **argv)
 {
 	static struct differ_build build = { .name = "C", .run = step, .world = { jobs, slots } };
 	static struct differ differ;
-	bool is_dense = argc == 4 && !strcmp(argv[1], "dense");
+	uint16_t lanes_max = argc == 5 ? (uint16_t)strtoul(argv[4], NULL, 0) : 0;
+	bool is_dense = argc == 5 && !strcmp(argv[1], "dense");
 
-	if (argc != 4)
+	if (argc != 5)
 		return 1;
 	differ_init(&differ, strtoull(argv[3], NULL, 0), &build, 1);
 	for (uint32_t i = 0; i < DIFFER_JOBS; i++) {
 		switch_job_fill(&jobs[i], chip_jobs[i].children);
-		jobs[i].lanes = chip_jobs[i].lanes;
+		jobs[i].lanes = chip_jobs[i].lanes < lanes_max ? chip_jobs[i].lanes : lanes_max;
 		jobs[i].has_parent = 0;
 		jobs[i].mode = is_dense ? SWITCH_DENSE
 			       : i % 2  ? SWITCH_LATENCY

@@ -26,10 +26,12 @@ VERDICTS = ("ABSORB REPLY MULTICAST UP HELD_UP MISMATCH DROP_TYPE DROP_JOB DROP_
             "DROP_LANES DROP_ADDRESS DROP_STALE DROP_ALARM").split()
 FAULTS = ["no fault", "SHORT", "VERSION", "TYPE", "LANES", "LENGTH", "FLAGS"]
 REPLY, MULTICAST = VERDICTS.index("REPLY"), VERDICTS.index("MULTICAST")
-LANES, CHILDREN, MAX = 32, 32, 2
+LANES = int(os.environ.get("P4_LANES", "32"))  # of the program, when it is compiled
+MAX, ACKNOWLEDGED = 2, 2
 FAILED_MAX = 10
 PATIENCE = 20  # seconds: where many processes share a processor
-INGRESS = "dense_ingress."
+MODE = "latency" if "latency" in os.path.basename(sys.argv[1]) else "dense"
+INGRESS, EGRESS = MODE + "_ingress.", MODE + "_egress."
 
 
 def key(number, width):
@@ -44,6 +46,7 @@ def add(table, match, action, data):
 
 class Dense:
     """What the registers of dense.p4 say, as core/dense/switch.h has it."""
+    TABLES = (INGRESS + "jobs", INGRESS + "addresses", EGRESS + "children")
     SLOT = ("phases", "sets", "bares")
     COPY = ["tags", "kinds", "rests", *(f"sum_{i // 4}_{'abcd'[i % 4]}" for i in range(LANES))]
 
@@ -51,7 +54,7 @@ class Dense:
         yield from ((name, at) for name in self.SLOT)
         yield from ((name, 2 * at + copy) for copy in (0, 1) for name in self.COPY)
 
-    def values(self, slot, life):
+    def values(self, slot, life, _job):
         name = life << 48 | (slot["phase"] & 0xffff) << 32
         values = [life << 48 | slot["final"] << 32 | slot["phase"], name | slot["set"], name | slot["bare"]]
         for copy in slot["copies"]:
@@ -62,7 +65,7 @@ class Dense:
             values += [lane & 0xffffffff for lane in copy["sum"]] + [fill] * (LANES - lanes)
         return values
 
-    def slot(self, values, generations):
+    def slot(self, values, generations, _job):
         """The opposite of values(): a word of another life or round is empty (R-CHIP-1)."""
         (word, sets, bares), rest = values[:3], values[3:]
         life, phase = word >> 48, word & 0xffffffff
@@ -78,6 +81,39 @@ class Dense:
                 "tag": tag, "flags": kind >> 16 & 0xff | fields >> 32, "exponent": fields & 0xffff,
                 "last": fields >> 16 & 0xffff,
                 "sum": [lane - (lane >> 31 << 32) for lane in sums[:kind & 0xffff]]})
+        return slot
+
+
+class Latency:
+    """What those of latency.p4 say, as core/latency/switch_latency.h has it."""
+    TABLES = (*Dense.TABLES, INGRESS + "acknowledged")
+    SLOT = ["rounds", "tags", "counts", "sets", "acks", "rests", *(f"sum_{i // 4}_{'abcd'[i % 4]}" for i in range(LANES))]
+
+    def names(self, at):
+        return [(name, at) for name in self.SLOT]
+
+    @staticmethod
+    def state(slot, job):
+        """Collects, final or free (R-CHIP-11): in C that is what the sets say."""
+        full = (1 << job["children"]) - 1
+        return 0 if slot["set"] != full else 2 if job["mode"] == ACKNOWLEDGED and slot["acked"] == full else 1
+
+    def values(self, slot, life, job):
+        name, lanes = life << 48 | (slot["round"] & 0xffff) << 32, len(slot["sum"])
+        return [life << 48 | self.state(slot, job) << 32 | slot["round"], slot["tag"], lanes, name | slot["set"],
+                name | slot["acked"], slot["flags"] << 16 | slot["last"],
+                *(lane & 0xffffffff for lane in slot["sum"]), *[0] * (LANES - lanes)]
+
+    def slot(self, values, generations, job):
+        word, tag, lanes, sets, acks, rest, *sums = values
+        life, number = word >> 48, word & 0xffffffff
+        name = life << 16 | number & 0xffff
+        slot = {"generation": generations[life], "round": number, "tag": tag, "flags": rest >> 16, "last": rest & 0xffff,
+                "sum": [lane - (lane >> 31 << 32) for lane in sums[:lanes]]}
+        for register, held in (("set", sets), ("acked", acks)):
+            slot[register] = held & 0xffffffff if held >> 32 == name else 0
+        if life and word >> 32 & 0xffff != self.state(slot, job):
+            slot["state"] = word >> 32 & 0xffff
         return slot
 
 
@@ -128,10 +164,11 @@ class Player:
         if jobs == self.jobs:
             return
         self.jobs = dict(jobs)
-        calls = [call("standard:bm_mt_clear_entries", 0, table, False)
-                 for table in (INGRESS + "jobs", INGRESS + "addresses", "dense_egress.children")]
+        calls = [call("standard:bm_mt_clear_entries", 0, table, False) for table in self.layout.TABLES]
         for index, (job, base) in jobs.items():
             n = job["children"]
+            if job["mode"] == ACKNOWLEDGED:
+                calls.append(add(INGRESS + "acknowledged", [(index, 2)], INGRESS + "mine", []))
             if not job["enabled"] or not job["generation"]:
                 continue
             calls.append(add(INGRESS + "jobs", [(index, 2)], INGRESS + "set_job", [
@@ -140,22 +177,22 @@ class Player:
             for child in range(n):
                 port = (20000 + child, 2)
                 calls += [add(INGRESS + "addresses", [(index, 2), (child, 2), (int(HOST, 16), 4), port], INGRESS + "mine", []),
-                          add("dense_egress.children", [(index, 2), (child, 2)], "dense_egress.to",
+                          add(EGRESS + "children", [(index, 2), (child, 2)], EGRESS + "to",
                               [(0x02bb00000001, 6), (int(HOST, 16), 4), port])]
         self.switch.ask(*calls)
 
-    def set_slot(self, at, slot):
+    def set_slot(self, at, slot, job):
         """Other slots are not written; values that no rule asks for are of no life."""
         if at is not None and self.slots.get(at) != slot:
-            values = self.layout.values(slot, self.life(slot["generation"]))
+            values = self.layout.values(slot, self.life(slot["generation"]), job)
             self.switch.ask(*(call("standard:bm_register_write", 0, INGRESS + name, i, Long(one))
                               for (name, i), one in zip(self.layout.names(at), values, strict=True)))
 
-    def get_slot(self, at):
+    def get_slot(self, at, job):
         if at not in self.reads:
             self.reads[at] = [call("standard:bm_register_read", 0, INGRESS + name, i)
                               for name, i in self.layout.names(at)]
-        return self.layout.slot(self.switch.longs(*self.reads[at]), dict(enumerate(self.generations)))
+        return self.layout.slot(self.switch.longs(*self.reads[at]), self.generations, job)
 
     def receive(self, count):
         """{(child, datagram): how often} of what comes. What comes without having been asked for, and late, is found with
@@ -195,7 +232,7 @@ class Player:
     def play(self, case):
         """What is wrong, or None."""
         at = case.get("at")
-        self.set_slot(at, case.get("before"))
+        self.set_slot(at, case.get("before"), case["job"])
         wanted = self.wanted(case)
         self.link.send(frame(bytes.fromhex(case["packet"]), case["from"]))
         got, counted = self.receive(sum(wanted.values())), self.counted()
@@ -205,7 +242,7 @@ class Player:
         if got != wanted:
             return f"answers {sorted(got.items())}, not {sorted(wanted.items())}"
         if at is not None:
-            self.slots[at] = have = self.get_slot(at)
+            self.slots[at] = have = self.get_slot(at, case["job"])
             if have != case["after"]:
                 return f"the slot is {have}, not {case['after']}"
         return None
@@ -219,10 +256,13 @@ def cases(source, is_random):
             case = json.loads(line)
             if "job" in case:
                 job = case["job"]
-                if not is_random:
-                    jobs = {}
+                base = 2 * job["index"]
+                if not is_random:  # a job may have more slots than the program: the one that is asked for lies low
+                    jobs, slot = {}, int(case["packet"][24:28], 16)
+                    case["at"] %= 64
+                    base = case["at"] - slot & 0xffffffff
                 if job["children"]:
-                    jobs[job["index"]] = job, 2 * job["index"] if is_random else 0
+                    jobs[job["index"]] = job, base
             yield jobs, case
         if said.wait():
             sys.exit(f"{source[0]} has failed")
@@ -254,10 +294,10 @@ def play_all(player, source):
 def compile_once(program, folder):
     """bmv2's form of the program, in this folder; p4c takes 20 s."""
     text = b"".join(open(path, "rb").read() for path in sorted(glob.glob(os.path.dirname(program) + "/*.p4")))
-    compiled = os.path.join(folder, f"{os.path.basename(program)}.{zlib.crc32(text + program.encode()):08x}.json")
+    compiled = os.path.join(folder, f"{os.path.basename(program)}.{zlib.crc32(text + program.encode()):08x}.{LANES}.json")
     part = f"{compiled}.{os.getpid()}"
     if not os.path.exists(compiled):
-        subprocess.run(["p4c-bm2-ss", "--Wdisable", "-o", part, program], check=True)
+        subprocess.run(["p4c-bm2-ss", "--Wdisable", f"-DLANES={LANES}", "-o", part, program], check=True)
         os.rename(part, compiled)
     return compiled
 
@@ -273,15 +313,15 @@ def main():
                               check=False).returncode
     for command in ("link set lo up", "link add sw0 type veth peer name host0", "link set sw0 up", "link set host0 up"):
         subprocess.run(["ip", *command.split()], check=True)
-    source.insert(1, "latency" if "latency" in os.path.basename(program) else "dense")
+    source.insert(1, MODE)
     with tempfile.TemporaryDirectory() as folder:
-        compiled = compile_once(program, os.path.dirname(source[0]))
+        compiled = compile_once(program, os.environ.get("P4_COMPILED", os.path.dirname(source[0])))
         link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
         link.bind(("host0", 0))
         link.settimeout(0.02)
         switch = Switch(compiled, folder, "sw0")
         try:
-            return play_all(Player(switch, link, Dense()), source)
+            return play_all(Player(switch, link, Latency() if MODE == "latency" else Dense()), source)
         finally:
             switch.close()
 
