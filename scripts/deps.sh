@@ -18,7 +18,7 @@ demo=("${build[@]}" dataset-fashion-mnist)
 peers=(libopenmpi-dev openmpi-bin libgloo-dev)
 test=("${demo[@]}" clang libclang-rt-14-dev clang-format g++ shellcheck linux-libc-dev libbpf-dev bpftool
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user iproute2 ethtool procps gnuplot-nox manpages-dev mmdebstrap netbase xz-utils liblinear-tools
-	python3-numpy python3-pip mypy libmpich-dev mpich gfortran python3-mpi4py "${peers[@]}")
+	python3-numpy python3-pip mypy yamllint libmpich-dev mpich gfortran python3-mpi4py "${peers[@]}")
 # What bench/compare and lab/ need. Gloo is C++.
 bench=("${build[@]}" "${peers[@]}" g++ clang linux-libc-dev libbpf-dev bpftool iproute2 ethtool procps gnuplot-nox)
 
