@@ -13,7 +13,7 @@ version=4.1
 build=$(realpath "${TALLY_BUILD:-build/release}")
 shim=$build/bindings/mpi/libtally-mpi-$mpi.so
 launcher=$([[ $mpi == mpich ]] && echo mpiexec.mpich || echo mpirun.openmpi)
-limit=60 # seconds, of a module; Open MPI's tests of files may take for ever, without tally, too
+limit=100 # seconds, of a module; MPICH's ranks spin, and Open MPI's tests of files may take for ever, without tally, too
 skip() { echo "$1: mpi4py-$mpi: $2" && exit 77; }
 
 if [[ ! -e $shim ]] || ! command -v "$launcher" >/dev/null; then
@@ -113,6 +113,7 @@ for n in "${numbers[@]}"; do
 		both "$n" "$module"
 	done
 done
+((tests || failures)) || skip "NOT HERE" "this machine is too slow for $mpi alone"
 ((offloaded)) || { echo "FAILED: nothing was offloaded" && failures=$((failures + 1)); }
 echo "mpi4py-$mpi: ${#modules[@]} modules at ${numbers[*]} ranks: $tests tests of ranks, $failures differences, $offloaded calls offloaded (rank 0), $SECONDS s"
 exit $((failures != 0))
