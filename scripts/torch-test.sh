@@ -20,6 +20,6 @@ scripts/setup.sh release
 ninja -C build/release src/libtally.so.0.1.0 >/dev/null
 export TALLY_LIBRARY=$PWD/build/release/src/libtally.so.0 PYTHONDONTWRITEBYTECODE=1
 (cd bindings/python && "$folder/bin/mypy" --strict --cache-dir "$folder/mypy" tally tally_autoload.py)
-for name in torch torch_matrix; do
+for name in torch torch_matrix torch_examples; do
 	"$folder/bin/python" "bindings/python/tests/${name}_test.py"
 done
