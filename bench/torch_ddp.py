@@ -7,6 +7,7 @@ PYTHON has torch (scripts/torch-test.sh makes build/torch/bin/python); build/rel
 torch_ddp.py --rank BACKEND STEPS - one rank; what torchrun says is in its environment."""
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -61,10 +62,12 @@ def run(python, backend, ranks, steps, port):
                                  env={**base, "RANK": str(r), "LOCAL_RANK": "0"}, stdout=subprocess.PIPE, text=True)
                 for r in range(ranks)]
     end = time.monotonic() + 60
-    while time.monotonic() < end and any(process.poll() is None for process in ranks_of) and not any(p.poll() for p in ranks_of):
-        time.sleep(0.1)
-    for process in ranks_of:
-        process.kill()
+    try:
+        while time.monotonic() < end and any(p.poll() is None for p in ranks_of) and not any(p.poll() for p in ranks_of):
+            time.sleep(0.1)
+    finally:
+        for process in ranks_of:
+            process.kill()
     said = ranks_of[0].communicate()[0]
     found = re.search(r": ([0-9.]+) samples/s.* losses (.*)", said)
     if not found:
@@ -74,6 +77,7 @@ def run(python, backend, ranks, steps, port):
 
 def main(python, ranks=4, steps=6):
     os.environ["LAB"] = f"ddp{os.getpid()}"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("torch_ddp.py: ended"))  # not without taking the hosts away
     best, losses, tallyd = {}, {}, None
     try:
         lab("up", str(ranks))
