@@ -13,12 +13,13 @@ demo=("${build[@]}" dataset-fashion-mnist)
 # peers: what tally is compared with. manpages-dev: data that trains. mmdebstrap: an empty Debian to install into. netbase: tc knows
 # udp by it. xz-utils packs what tests read.
 # qemu-user runs what is built for arm64. liblinear-tools: what reads our models as well. python3-numpy: what the Python
-# package's tests compare with. python3-pip installs its wheel. mypy: its types. MPICH, gfortran and mpi4py: what bindings/mpi
-# stands in front of.
+# package's tests compare with. python3-pip installs its wheel; python3-venv
+# makes a place for torch, which no package has as new. mypy: its types. MPICH, gfortran and mpi4py: what bindings/mpi stands
+# in front of.
 peers=(libopenmpi-dev openmpi-bin libgloo-dev)
 test=("${demo[@]}" clang libclang-rt-14-dev clang-format g++ shellcheck linux-libc-dev libbpf-dev bpftool
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user iproute2 ethtool procps gnuplot-nox manpages-dev mmdebstrap netbase xz-utils liblinear-tools
-	python3-numpy python3-pip mypy yamllint libmpich-dev mpich gfortran python3-mpi4py "${peers[@]}")
+	python3-numpy python3-pip python3-venv mypy yamllint libmpich-dev mpich gfortran python3-mpi4py "${peers[@]}")
 # What bench/compare and lab/ need. Gloo is C++.
 bench=("${build[@]}" "${peers[@]}" g++ clang linux-libc-dev libbpf-dev bpftool iproute2 ethtool procps gnuplot-nox)
 
