@@ -17,6 +17,7 @@ enum {
 	 * where processors are the limit nearly all are. */
 	SHORT_NS = 200000,
 	SHORTS = 4,
+	LONGS = 2, /* so many that were not: the path is what is waited for, and nobody's processor */
 };
 
 void polling_init(struct polling *polling, uint32_t most, enum polling_rule rule)
@@ -61,6 +62,8 @@ bool polling_again(struct polling *polling, uint64_t now_ns)
 	if (!polling->left)
 		return false;
 	if (!polling->last_ns) {
+		if (polling->rule == POLLING_SHORT && polling->longs >= LONGS)
+			return false;
 		polling->begun_ns = now_ns;
 		polling->quick_until_ns = now_ns + quick_ns(polling);
 	} else if (took_ns >= LONG_NS) {
@@ -88,10 +91,13 @@ static void adapt(struct polling *polling, bool has_paid)
 
 static void waited(struct polling *polling, uint64_t ns)
 {
-	if (ns >= SHORT_NS)
+	if (ns >= SHORT_NS) {
 		polling->shorts = 0;
-	else if (polling->shorts < SHORTS)
-		polling->shorts++;
+		polling->longs += polling->longs < LONGS;
+	} else {
+		polling->longs = 0;
+		polling->shorts += polling->shorts < SHORTS;
+	}
 }
 
 void polling_paid(struct polling *polling, uint64_t now_ns)

@@ -17,7 +17,8 @@
  * How long one whose yields keep nobody from working goes on with them.
  *   LONG     for a millisecond: what comes is little, and each moment until it is seen counts
  *   SHORT    not at all, unless the last waits were short: what comes is much, others have the processor until then,
- *            but on a fast path the end of a sleep would come too late each time
+ *            but on a fast path the end of a sleep would come too late each time. If the last waits were long, it
+ *            sleeps without a yield
  *   NEVER    not at all
  */
 enum polling_rule { POLLING_LONG, POLLING_SHORT, POLLING_NEVER };
@@ -27,7 +28,7 @@ struct polling {
 	uint32_t most, count;    /* yields of a wait: at most, and of the next one */
 	uint32_t left;           /* of this one */
 	uint32_t shy, shy_next;  /* waits to come without any */
-	uint32_t shorts;         /* the last waits that were short, at most as many as matter */
+	uint32_t shorts, longs;  /* the last waits that were, at most as many as matter */
 	uint64_t begun_ns;       /* this wait */
 	uint64_t last_ns;        /* the last yield began; 0: none of this wait */
 	uint64_t quick_until_ns; /* quick ones do not count until then */

@@ -218,6 +218,26 @@ static void who_waits_for_much__yields_where_the_last_four_waits_were_short(void
 	assert_int_equal(yields_of(&polling, &now_ns, US), 1);
 }
 
+static void who_waits_for_much__sleeps_at_once_where_the_last_two_waits_were_long(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, MOST, POLLING_SHORT);
+	waits_of(&polling, 1, 200 * US);
+	polling.count = MOST;
+	assert_int_equal(yields_of(&polling, &now_ns, 10 * US), MOST);
+	waits_of(&polling, 2, 200 * US);
+	assert_int_equal(yields_of(&polling, &now_ns, 10 * US), 0);
+	waits_of(&polling, 1, 200 * US - 1);
+	assert_int_equal(yields_of(&polling, &now_ns, US), 1);
+	polling_init(&polling, MOST, POLLING_LONG);
+	waits_of(&polling, 9, 200 * US);
+	polling.count = MOST;
+	assert_int_equal(yields_of(&polling, &now_ns, 10 * US), MOST);
+}
+
 static void none__if_none_are_wanted(void **state)
 {
 	struct polling polling;
@@ -256,6 +276,8 @@ int main(void)
 		cmocka_unit_test(quick_yields__have_time_as_they_have_number),
 		cmocka_unit_test(who_waits_for_much__gives_way_to_those_who_work_alone),
 		cmocka_unit_test(who_waits_for_much__yields_where_the_last_four_waits_were_short),
+		cmocka_unit_test(
+			who_waits_for_much__sleeps_at_once_where_the_last_two_waits_were_long),
 		cmocka_unit_test(none__if_none_are_wanted),
 		cmocka_unit_test(one__is_as_few_as_there_are),
 	};
