@@ -6,7 +6,7 @@
 #include "dataplane/chip.h"
 
 enum {
-	CHIP_BMV2_LANES = 32, /* src/p4/headers.p4 has these: tests/p4_constants.py compares them */
+	CHIP_BMV2_LANES = 32, /* src/p4/headers.p4 has these: constants.py --check compares them */
 	CHIP_BMV2_SLOTS = 8192,
 	CHIP_BMV2_CHILDREN = 32,
 	CHIP_BMV2_JOBS = 1024,

@@ -2,7 +2,12 @@
 /* admission.p4 - inside of a program's ingress: what control writes and reads, and how a packet becomes its answer. */
     counter(32, CounterType.packets) verdicts;
     counter(8, CounterType.packets) faults;
+    counter(4096, CounterType.packets) served; /* 4 of each job: UPDATEs, those that came again, complete rounds */
+    register<bit<32>>(1) boot; /* control's: another after the switch has lost what control has written */
     shape() datagram;
+    forward() forwarding;
+    to_cpu() to_control;
+    lose() losing;
     job_t job;
 
     action set_job(bit<32> generation, bit<16> life, bit<32> full, bit<16> children, bit<32> slots,
@@ -38,4 +43,5 @@
         hdr.tally.lanes = lanes;
         hdr.tally.tag = tag;
         standard.egress_spec = standard.ingress_port;
+        meta.is_answer = 1;
     }

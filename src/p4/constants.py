@@ -39,10 +39,22 @@ def constants():
         yield f"const bit<{width}> {name} = {value};\n"
 
 
+def apart():
+    """What the control of bmv2 and the programs say differently."""
+    header = dict(enums("enum {" + (HERE / "../dataplane/chip_bmv2.h").read_text().partition("enum {")[2]))
+    programs = "".join((HERE / name).read_text() for name in ("headers.p4", "forward.p4", "dense.p4"))
+    for name in ("LANES", "SLOTS", "CPU_PORT", "FLOOD_GROUP", "FLOOD_REPLICA"):
+        said = re.findall(rf"(?m)^(?:#define|const bit<\d+>) {name} (?:= )?(\w+);?$", programs)
+        if [int(number, 0) for number in said] != [header["CHIP_BMV2_" + name]]:
+            yield f"{name}: {said} in src/p4, {header['CHIP_BMV2_' + name]} in src/dataplane/chip_bmv2.h"
+
+
 def main():
     path, text = HERE / "constants.p4", "".join(constants())
     if sys.argv[1:] != ["--check"]:
         path.write_text(text)
+    elif any(apart()):
+        sys.exit("\n".join(apart()))
     elif path.read_text() != text:
         sys.exit(f"{path}: not what core/shared/wire.h and core/dense/switch.h have: run src/p4/constants.py")
 

@@ -50,10 +50,10 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
             act = meta.round == 1 ? act_t.ANSWER : act_t.COLLECT;
             if (meta.round == 1) { word[32:32] = 1; }
         } else if (ahead == 1) {
-            if (!is_probe && !is_final) DROP(SWITCH_DROP_ALARM)
+            if (!is_probe && !is_final) TELL(SWITCH_DROP_ALARM, WIRE_CHILD_OTHER)
             act = is_probe ? act_t.NEED : act_t.OPEN;
         } else if (ahead == 0xffffffff) { act = act_t.ANSWER; }
-        else if (ahead[31:31] == 0) DROP(SWITCH_DROP_ALARM)
+        else if (ahead[31:31] == 0) TELL(SWITCH_DROP_ALARM, WIRE_CHILD_OTHER)
         else DROP(SWITCH_DROP_STALE)
         bool completes = meta.round == 1 && !is_final;
         if (act == act_t.OPEN) { word = job.life ++ 16w0 ++ hdr.tally.seq; }
@@ -82,7 +82,7 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
                 act = is_final ? act_t.ANSWER : act_t.HELD;
                 goes_round = !is_final && set[31:0] == job.full;
             } else if (is_probe) { act = act_t.NEED; }
-            else if (!fits) DROP(SWITCH_MISMATCH)
+            else if (!fits) TELL(SWITCH_MISMATCH, rest[31:16])
         }
         if (act == act_t.OPEN || act == act_t.COLLECT) {
             set[31:0] = set[31:0] | child;
@@ -123,7 +123,7 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
             answer(WIRE_RESULT, copy_kind[23:16] | rest[39:32], rest[15:0], meta.copy_lanes, tag);
             hdr.tally.child = rest[31:16];
             meta.bare = bare[31:0];
-            if (completes) { standard.mcast_grp = job.group; }
+            if (completes) { standard.mcast_grp = job.group; served.count(served_at + 2); }
             else { meta.bare = (bit<32>)asks_bare; } /* R-SW-15 */
         } else { /* R-SW-12 */
             if (!goes_round) { verdicts.count((bit<32>)SWITCH_REPLY); }

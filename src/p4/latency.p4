@@ -60,12 +60,12 @@ control latency_ingress(inout headers_t hdr, inout metadata_t meta, inout standa
             completes = state == (is_ack ? FINAL : COLLECTS);
             if (completes) { word[47:32] = is_ack ? FREE : FINAL; }
         } else if (ahead == 0) {
-            if (is_ack && state == COLLECTS) DROP(SWITCH_DROP_ALARM)
+            if (is_ack && state == COLLECTS) TELL(SWITCH_DROP_ALARM, WIRE_CHILD_OTHER)
             act = is_ack ? act_t.ACK : act_t.COLLECT;
         } else if (ahead == 1) {
-            if (is_ack || state == COLLECTS || (is_acknowledged && state != FREE)) DROP(SWITCH_DROP_ALARM)
+            if (is_ack || state == COLLECTS || (is_acknowledged && state != FREE)) TELL(SWITCH_DROP_ALARM, WIRE_CHILD_OTHER)
             act = act_t.OPEN;
-        } else if (ahead[31:31] == 0) DROP(SWITCH_DROP_ALARM)
+        } else if (ahead[31:31] == 0) TELL(SWITCH_DROP_ALARM, WIRE_CHILD_OTHER)
         else {
             if (!is_ack) DROP(SWITCH_DROP_STALE)
             act = act_t.CONFIRM;
@@ -89,7 +89,7 @@ control latency_ingress(inout headers_t hdr, inout metadata_t meta, inout standa
             if (set[31:0] & child != 0) {
                 act = state == COLLECTS ? act_t.HELD : act_t.ANSWER;
                 goes_round = state == COLLECTS && set[31:0] == job.full;
-            } else if (!fits) DROP(SWITCH_MISMATCH)
+            } else if (!fits) TELL(SWITCH_MISMATCH, rest[15:0])
         } else if (act == act_t.ACK) {
             if (acked[31:0] & child != 0) { act = state == FREE ? act_t.CONFIRM : act_t.HELD; }
             acked[31:0] = acked[31:0] | child;
@@ -130,7 +130,10 @@ control latency_ingress(inout headers_t hdr, inout metadata_t meta, inout standa
                 answer(act == act_t.HELD ? WIRE_HELD : WIRE_CONFIRM, 0, 0, 0, is_ack ? hdr.tally.tag : 0);
                 meta.bare = 0xffffffff;
             }
-            if (completes) { standard.mcast_grp = job.group; }
+            if (completes) {
+                standard.mcast_grp = job.group;
+                if (!is_ack) { served.count(served_at + 2); }
+            }
         }
         if (goes_round) {
             meta.round = 1;

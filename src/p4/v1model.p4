@@ -9,6 +9,7 @@
 #include <v1model.p4>
 
 #include "headers.p4"
+#include "forward.p4"
 
 const bit<32> REPLICATED = 5;
 
@@ -26,6 +27,7 @@ enum bit<8> act_t {
 struct metadata_t {
     @field_list(1)
     bit<8> round; /* R-CHIP-3: this pass is its last */
+    bit<1> is_answer;
     bit<16> blocks;
     bit<32> bare;
     bit<16> copy_lanes;
@@ -108,16 +110,35 @@ parser switch_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
     if (meta.copy_lanes <= 4 * block) { hdr.lanes[block].setInvalid(); }
 #define NO_LANES(block) hdr.lanes[block].setInvalid();
 #define DROP(reason) { verdicts.count((bit<32>)reason); mark_to_drop(standard); return; }
+/* R-CHIP-8: control is told, by the packet itself. */
+#define TELL(reason, last) { \
+    verdicts.count((bit<32>)reason); \
+    hdr.tally.tag = (bit<32>)reason; \
+    hdr.tally.exponent = last; \
+    hdr.udp.checksum = 0; \
+    to_control.apply(standard); \
+    return; }
 
 /* R-WIRE-7, and R-SW-1 in each pass (R-CHIP-4). Lanes that have not come are the parser's error. */
 #define ADMIT(type_fits) \
     bit<8> fault; \
-    if (!hdr.udp.isValid() || !here.apply().hit) { mark_to_drop(standard); return; } \
+    if (!hdr.udp.isValid() || !here.apply().hit) { forwarding.apply(hdr, standard); return; } \
     datagram.apply(hdr, fault); \
     if (fault == WIRE_OK && (hdr.ipv4.length != hdr.udp.length + 20 || standard.parser_error != error.NoError)) { \
         fault = WIRE_FAULT_LENGTH; \
     } \
     if (fault != WIRE_OK) { faults.count((bit<32>)fault); mark_to_drop(standard); return; } \
+    if (hdr.tally.type == WIRE_HELLO) { /* R-CHIP-9: it is control's, and says where it came in. */ \
+        hdr.tally.slot = (bit<16>)standard.ingress_port; \
+        hdr.tally.exponent = hdr.ethernet.from[47:32]; \
+        hdr.tally.tag = hdr.ethernet.from[31:0]; \
+        hdr.udp.checksum = 0; \
+        to_control.apply(standard); \
+        return; \
+    } \
+    bool is_lost = false; \
+    if (meta.round == 0) { losing.apply(standard, is_lost); } \
+    if (is_lost) { return; } \
     bool is_known = jobs.apply().hit; \
     if (!(type_fits)) DROP(SWITCH_DROP_TYPE) \
     if (!is_known) DROP(SWITCH_DROP_JOB) \
@@ -125,7 +146,12 @@ parser switch_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
     if (hdr.tally.child >= job.children) DROP(SWITCH_DROP_CHILD) \
     if ((bit<32>)hdr.tally.slot >= job.slots) DROP(SWITCH_DROP_SLOT) \
     if (hdr.tally.lanes > job.lanes) DROP(SWITCH_DROP_LANES) \
-    if (!addresses.apply().hit) DROP(SWITCH_DROP_ADDRESS)
+    if (!addresses.apply().hit) DROP(SWITCH_DROP_ADDRESS) \
+    bit<32> served_at = (bit<32>)hdr.tally.job << 2; \
+    if (is_update && meta.round == 0) { \
+        served.count(served_at); \
+        if (hdr.tally.flags & WIRE_RESENT != 0) { served.count(served_at + 1); } \
+    }
 
 control EGRESS(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     action to(bit<48> mac, bit<32> ip, bit<16> port) {
@@ -138,9 +164,18 @@ control EGRESS(inout headers_t hdr, inout metadata_t meta, inout standard_metada
         actions = { to; NoAction; }
         size = 32768;
     }
+    lose() losing;
     apply {
         bit<32> bare = meta.bare;
+        bool is_lost;
 
+        if (meta.is_answer == 0) {
+            if (standard.egress_rid == FLOOD_REPLICA && standard.egress_port == standard.ingress_port) {
+                mark_to_drop(standard);
+            }
+            return;
+        }
+        losing.apply(standard, is_lost);
         if (standard.instance_type == REPLICATED) {
             children.apply();
             bare = meta.bare >> (bit<8>)standard.egress_rid;
@@ -158,7 +193,7 @@ control switch_verify(inout headers_t hdr, inout metadata_t meta) { apply {} }
 
 control switch_checksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        update_checksum(hdr.ipv4.isValid(), { hdr.ipv4.version_ihl, hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id,
+        update_checksum(meta.is_answer == 1, { hdr.ipv4.version_ihl, hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id,
             hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.from, hdr.ipv4.to }, hdr.ipv4.checksum,
             HashAlgorithm.csum16);
     }
