@@ -266,7 +266,7 @@ test_denied() {
 	echo "denied: $(cat "$scratch/err.denied.0")"
 }
 
-# HELLOs of nobody, as fast as a host can send them: the switch lets 2,000 a second through.
+# HELLOs of nobody, as fast as a host can send them: the switch lets 500 a second through.
 test_flood() {
 	local seen
 	again
@@ -279,13 +279,13 @@ end = time.time() + 2
 while time.time() < end:
     s.send(hello)
 '
-	switch_say "counter_read dense_ingress.to_control.held_back 0" | grep -q '[1-9][0-9]* packets' ||
-		echo "flood: this host is too slow to be held back"
+	[[ $(switch_say "counter_read dense_ingress.to_control.held_back 0") =~ \ [1-9][0-9]*\ packets ]] ||
+		fail "nothing was held back"
 	bits flood 0 "$WORKERS" 5
 	ranks_good "${pids[@]}"
 	daemon_stop
 	seen=$(sed -n 's/.*shard 0: \([0-9]*\) packets in.*/\1/p' "$scratch/tallyd" | tail -1)
-	((seen < 6000)) || fail "tallyd has got $seen packets"
+	((seen < 2000)) || fail "tallyd has got $seen packets"
 	echo "flood: tallyd has got $seen packets"
 }
 
