@@ -13,7 +13,7 @@ trap 'rm -rf "$tmp"' EXIT
 failures=0 skipped=0
 
 ranks() {
-	timeout 300 "$build/tools/tally" run -n 8 --no-prefix --aggregator local -- "$@"
+	TALLY_LOCAL=udp timeout 300 "$build/tools/tally" run -n 8 --no-prefix --aggregator local -- "$@"
 }
 
 if (($# == 0)); then

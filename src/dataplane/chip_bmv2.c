@@ -16,9 +16,9 @@
 #include "util/clock.h"
 
 enum {
-	LOST_MS = 5000,     /* a switch that does not answer for so long is lost */
-	HELLO_PER_S = 500,  /* to the CPU, from each port, */
-	HELLO_BURST = 64,   /* and at once: more than a job's children say */
+	LOST_MS = 5000,    /* a switch that does not answer for so long is lost */
+	HELLO_PER_S = 500, /* to the CPU, from each port, */
+	HELLO_BURST = 64,  /* and at once: more than a job's children say */
 	NS_PER_MS = 1000000,
 };
 

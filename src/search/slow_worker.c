@@ -322,7 +322,7 @@ static void result(const struct worker_state *state, const struct slow_event *ev
 	if (round == WIRE_GUESS) {
 		uint32_t own = wire->exponent / 256;
 
-		if (own && (own > was->scale || own + 3 < was->scale)) {
+		if (own && (own > was->scale || own + 4 < was->scale)) {
 			want->is_again = true;
 			want->is_bare = false;
 			build(state, event, was, was->k, WIRE_DATA, (uint16_t)own, want);

@@ -7,7 +7,7 @@
 
 __extension__ typedef __int128 int128;
 
-enum { GUESS_BITS = 3 };
+enum { GUESS_BITS = 4 };
 enum {
 	BLOCK = 24, /* elements of one kind side by side: chunks of few lanes are of one kind, others not */
 	EXPONENT_AT = 23,

@@ -70,4 +70,4 @@ class Past:
 
 
 def fits(guess, own):
-    return own == 0 or guess - 3 <= own <= guess
+    return own == 0 or guess - 4 <= own <= guess

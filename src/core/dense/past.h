@@ -18,7 +18,7 @@ enum {
 	PAST_ROWS = 512,     /* as many of the longest rows: so far it looks back in its stream */
 	PAST_ROWS_OPEN = 64, /* and as many for operations that are on their way */
 	PAST_MATCH = 16,     /* operations before it that are compared to find its place */
-	PAST_BELOW = 3,      /* a guess may be so much above what it is of */
+	PAST_BELOW = 4,      /* a guess may be so much above what it is of */
 	PAST_EXPONENT_MAX = 254,
 	PAST_OPEN = 255, /* instead of the exponent of a chunk that has not been accepted */
 };

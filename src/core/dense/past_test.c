@@ -332,8 +332,8 @@ static void a_guess_fits_what_is_little_below_it(void **state)
 	assert_true(past_fits(0, 0));
 	assert_false(past_fits(100, 101));
 	assert_true(past_fits(100, 100));
-	assert_true(past_fits(100, 97));
-	assert_false(past_fits(100, 96));
+	assert_true(past_fits(100, 96));
+	assert_false(past_fits(100, 95));
 	assert_false(past_fits(0, 1));
 	assert_true(past_fits(2, 1));
 }
