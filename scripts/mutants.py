@@ -133,7 +133,7 @@ def has_comma(text):
 def functions(text):
     """(name, start, end) of the bodies of functions: braces in the first column, after a line that ends in ')'."""
     for match in re.finditer(r"^(?:SEC\(\s*\)\n)?\w[^\n;]*?(\w+)\([^;{}]*\)\n\{\n", text, re.M):
-        yield match.group(1), match.end(), text.index("\n}", match.end())
+        yield match.group(1), match.end(), text.index("\n}", match.end() - 1)
 
 
 def is_last(text, start, stop):
