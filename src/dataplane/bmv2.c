@@ -85,6 +85,13 @@ static int refused(struct bmv2 *bmv2, const struct asked *asked, const struct th
 
 /* ---- the connection ---- */
 
+static uint64_t until(const struct bmv2 *bmv2)
+{
+	uint64_t until_ns = clock_ns() + (uint64_t)BMV2_TIMEOUT_MS * NS_PER_MS;
+
+	return bmv2->until_ns && bmv2->until_ns < until_ns ? bmv2->until_ns : until_ns;
+}
+
 static int wait_for(const struct bmv2 *bmv2, short events, uint64_t until_ns)
 {
 	struct pollfd pollfd = { .fd = bmv2->fd, .events = events };
@@ -131,7 +138,7 @@ int bmv2_connect(struct bmv2 *bmv2, const struct link_address *address)
 
 	bmv2->address = *address;
 	link_address_format(address, bmv2->name);
-	result = connect_fd(bmv2, clock_ns() + (uint64_t)BMV2_TIMEOUT_MS * NS_PER_MS);
+	result = connect_fd(bmv2, until(bmv2));
 	if (result)
 		return fail(bmv2, result, NULL, strerror(-result),
 			    "is simple_switch there, and is this its --thrift-port?");
@@ -219,7 +226,7 @@ static struct thrift_out begin_of(struct bmv2 *bmv2, const struct asked *asked)
 static int call(struct bmv2 *bmv2, const struct asked *asked, struct thrift_out *out,
 		struct thrift_answer *answer)
 {
-	uint64_t until_ns = clock_ns() + (uint64_t)BMV2_TIMEOUT_MS * NS_PER_MS;
+	uint64_t until_ns = until(bmv2);
 	int result;
 
 	thrift_end(out);
@@ -230,7 +237,7 @@ static int call(struct bmv2 *bmv2, const struct asked *asked, struct thrift_out 
 	result = send_all(bmv2, out->data, out->used, until_ns);
 	result = result ? result : receive(bmv2, answer, until_ns);
 	if (result == -ETIMEDOUT)
-		return fail(bmv2, result, asked, "no answer within 2 s",
+		return fail(bmv2, result, asked, "no answer in time",
 			    "it is stopped, or it has too much to do");
 	if (result == -ECONNRESET || result == -EPIPE)
 		return fail(bmv2, result, asked, "it has closed the connection",
@@ -271,10 +278,13 @@ static int call_handle(struct bmv2 *bmv2, const struct asked *asked, struct thri
 		       int32_t *handle)
 {
 	int64_t number = 0;
+	bool is_connected = bmv2->fd >= 0;
 	int result = call_number(bmv2, asked, out, THRIFT_I32, &number, NULL);
 
 	if (!result)
 		*handle = (int32_t)number;
+	else if (result != -EREMOTEIO)
+		bmv2->is_unsure |= is_connected;
 	return result;
 }
 
@@ -434,7 +444,7 @@ int bmv2_register_write(struct bmv2 *bmv2, const char *name, uint32_t first, uin
 	return call_only(bmv2, &asked, &out);
 }
 
-/* Its two rates are one: what is above it is red. */
+/* Its two rates are one: what is above it is yellow or red, and only what is green passes. */
 int bmv2_meter_set(struct bmv2 *bmv2, const char *name, uint32_t per_s, uint32_t burst)
 {
 	const struct asked asked = { OF_ARRAYS, "standard:bm_meter_array_set_rates", name };

@@ -24,7 +24,10 @@ struct bmv2 {
 	struct link_address address;
 	int fd; /* -1: not connected */
 	int32_t serial;
-	char name[64]; /* its address in words */
+	uint64_t
+		until_ns; /* as clock_ns goes: no call waits for longer, whatever BMV2_TIMEOUT_MS says; 0: it alone counts */
+	bool is_unsure; /* an entry, a group or a replica may be there of which no handle has come. Who resets it clears this */
+	char name[64];  /* its address in words */
 	char error
 		[BMV2_ERROR_BYTES]; /* of the last call that failed: which switch, what of it, what is wrong, what to do */
 	uint8_t call[4096];

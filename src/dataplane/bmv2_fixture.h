@@ -33,7 +33,8 @@ enum play {
 	PLAY_OTHER_SERIAL,
 	PLAY_NO_NUMBER,
 	PLAY_ENDLESS,
-	PLAY_UNKNOWN
+	PLAY_UNKNOWN,
+	PLAY_UNSAID /* `refused` takes effect, but instead of an answer the connection ends */
 };
 
 static struct {
@@ -179,6 +180,10 @@ static bool reply(int fd, const struct heard *heard)
 		return true;
 	if (play == PLAY_HANG_UP)
 		return false;
+	if (play == PLAY_UNSAID && is_method(heard, played.refused)) {
+		take_effect(heard);
+		return false;
+	}
 	if (play == PLAY_NONSENSE)
 		return send(fd, "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL) == 28;
 	other.serial += play == PLAY_OTHER_SERIAL;

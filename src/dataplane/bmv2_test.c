@@ -116,7 +116,7 @@ static void bmv2__does_not_wait_for_who_does_not_answer(void **state)
 		int error;
 		const char *text;
 	} cases[] = {
-		{ PLAY_SILENCE, -ETIMEDOUT, "no answer within 2 s" },
+		{ PLAY_SILENCE, -ETIMEDOUT, "no answer in time" },
 		{ PLAY_HANG_UP, -ECONNRESET, "it has closed the connection" },
 		{ PLAY_NONSENSE, -EPROTO, "its answer is not Thrift's" },
 		{ PLAY_OTHER_SERIAL, -EPROTO, "its answer is not Thrift's" },
@@ -143,6 +143,33 @@ static void bmv2__does_not_wait_for_who_does_not_answer(void **state)
 	assert_int_equal(add_one(&handle), 0);
 }
 
+/* Whoever asks much may say until when, of all of it together. And nobody knows what an add that is not answered did. */
+static void bmv2__waits_until_it_is_told(void **state)
+{
+	struct link_address address = play_address();
+	uint64_t begin_ns = clock_ns();
+	int32_t handle;
+
+	(void)state;
+	bmv2.is_unsure = false;
+	bmv2.until_ns = begin_ns + 100000000;
+	play_set(PLAY_SILENCE, NULL, 0);
+	assert_int_equal(bmv2_counters_reset(&bmv2, "dense_ingress.served"), -ETIMEDOUT);
+	assert_false(bmv2.is_unsure);
+	assert_int_equal(bmv2_connect(&bmv2, &address), 0);
+	assert_int_equal(add_one(&handle), -ETIMEDOUT);
+	assert_true(bmv2.is_unsure);
+	assert_true(clock_ns() - begin_ns < 1500000000);
+	bmv2.is_unsure = false;
+	bmv2.until_ns = 0;
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(add_one(&handle), -ENOTCONN);
+	assert_int_equal(bmv2_connect(&bmv2, &address), 0);
+	play_set(PLAY_ANSWER, "add_entry", 17);
+	assert_int_equal(add_one(&handle), -EREMOTEIO);
+	assert_false(bmv2.is_unsure);
+}
+
 static void bmv2__names_who_does_not_listen(void **state)
 {
 	struct bmv2 other = { .fd = -1 };
@@ -166,6 +193,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(bmv2__does_not_wait_for_who_does_not_answer, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(bmv2__waits_until_it_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(bmv2__names_who_does_not_listen, setup, teardown),
 	};
 

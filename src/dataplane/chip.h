@@ -3,7 +3,7 @@
  * chip.h - a switch that sums instead of the daemon: tallyd --engine p4. Its program serves all packets of jobs by itself,
  * and hands on HELLO, and UPDATEs that control is to be told of (R-SW-7, R-SW-13). An engine that is given one adds up
  * nothing: it binds children, and writes what the chip has to know of jobs. All calls come from the engine's thread. None
- * waits for longer than a few seconds. chip_bmv2.c is one.
+ * waits for longer than 5 s, however often it has to ask the switch. chip_bmv2.c is one.
  */
 #ifndef DATAPLANE_CHIP_H
 #define DATAPLANE_CHIP_H

@@ -19,7 +19,6 @@ enum {
 	LOST_MS = 5000,    /* a switch that does not answer for so long is lost */
 	HELLO_PER_S = 500, /* to the CPU, from each port, */
 	HELLO_BURST = 64,  /* and at once: more than a job's children say */
-	NS_PER_MS = 1000000,
 };
 
 static int ports_set(struct chip_bmv2 *chip)
@@ -59,6 +58,7 @@ static int set_up(struct chip_bmv2 *chip)
 	chip_bmv2_jobs_forget(chip);
 	memcpy(way.mac, chip->mac, sizeof(way.mac));
 	result = chip_bmv2_passed(chip, bmv2_reset(&chip->bmv2));
+	chip->bmv2.is_unsure &= result != 0;
 	result = result ? result : ports_set(chip);
 	result = result ? result
 			: chip_bmv2_passed(chip,
@@ -78,24 +78,15 @@ static int set_up(struct chip_bmv2 *chip)
 	return chip_bmv2_passed(chip, bmv2_register_write(&chip->bmv2, INGRESS "boot", 0, 1, boot));
 }
 
-static int boot_read(struct chip_bmv2 *chip, uint32_t *boot)
-{
-	uint64_t value = 0;
-	int result =
-		chip_bmv2_passed(chip, bmv2_register_read(&chip->bmv2, INGRESS "boot", 0, &value));
-
-	*boot = (uint32_t)value;
-	return result;
-}
-
 /* It answers. Is it as we have left it? */
 static enum chip_news look_there(struct chip_bmv2 *chip)
 {
 	enum state state = chip->state;
 	uint32_t boot;
-	int result = boot_read(chip, &boot);
+	bool is_emptied;
+	int result = chip_bmv2_boot_read(chip, &boot);
 
-	if (!result && boot && boot == chip->boot && state != LOST) {
+	if (!result && boot && boot == chip->boot && state != LOST && !chip->bmv2.is_unsure) {
 		chip->state = UP;
 		for (uint32_t i = 0; i < CHIP_BMV2_JOBS; i++)
 			if (chip->jobs[i] && chip->jobs[i]->is_going &&
@@ -122,6 +113,7 @@ static enum chip_news look_there(struct chip_bmv2 *chip)
 	}
 	if (result && result != -EREMOTEIO)
 		return CHIP_NO_NEWS; /* it is away */
+	is_emptied = !result && boot && chip->bmv2.is_unsure;
 	result = set_up(chip);
 	chip->state = result ? LOST : UP;
 	if (!result && state == LOST) {
@@ -139,6 +131,11 @@ static enum chip_news look_there(struct chip_bmv2 *chip)
 			       "cannot be set "
 			       "up",
 			       why);
+	} else if (is_emptied) {
+		chip_bmv2_word(chip,
+			       "has not said in time what it did with an entry, so it was emptied: "
+			       "the sums in it are lost",
+			       "");
 	} else {
 		chip_bmv2_word(chip, "was started again or reset: the sums in it are lost", "");
 	}
@@ -153,6 +150,7 @@ static enum chip_news look(struct chip *base)
 
 	if (chip->state == TAKEN)
 		return CHIP_NO_NEWS;
+	chip_bmv2_begin(chip);
 	if (chip->bmv2.fd >= 0)
 		news = look_there(chip);
 	if (news || chip->state == TAKEN || chip->bmv2.fd >= 0)
@@ -162,7 +160,10 @@ static enum chip_news look(struct chip *base)
 		chip->away_ns = clock_ns();
 	}
 	if (!chip_bmv2_passed(chip, bmv2_connect(&chip->bmv2, &chip->control)))
-		return look_there(chip);
+		news = look_there(chip);
+	/* The kernel answers connect, even where the process is stopped. */
+	if (news || chip->state == TAKEN || chip->bmv2.fd >= 0)
+		return news;
 	if (chip->state == LOST || clock_ns() - chip->away_ns < (uint64_t)LOST_MS * NS_PER_MS)
 		return CHIP_NO_NEWS;
 	chip_bmv2_jobs_forget(chip);
@@ -241,6 +242,7 @@ static int begin(struct chip_bmv2 *chip, const char *address)
 			 link_address_format(&chip->local, text));
 		return result;
 	}
+	chip_bmv2_begin(chip);
 	result = chip_bmv2_passed(chip, bmv2_connect(&chip->bmv2, &chip->control));
 	return result ? result : set_up(chip);
 }

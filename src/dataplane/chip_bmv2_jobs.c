@@ -140,8 +140,19 @@ void chip_bmv2_jobs_forget(struct chip_bmv2 *chip)
 	}
 }
 
+int chip_bmv2_boot_read(struct chip_bmv2 *chip, uint32_t *boot)
+{
+	uint64_t value = 0;
+	int result =
+		chip_bmv2_passed(chip, bmv2_register_read(&chip->bmv2, INGRESS "boot", 0, &value));
+
+	*boot = (uint32_t)value;
+	return result;
+}
+
 static int is_up(struct chip_bmv2 *chip)
 {
+	chip_bmv2_begin(chip);
 	if (chip->state == TAKEN)
 		chip_bmv2_word(chip, "is another tallyd's", "");
 	else if (chip->bmv2.fd < 0 || chip->state != UP)
@@ -151,25 +162,43 @@ static int is_up(struct chip_bmv2 *chip)
 	return -ENOTCONN;
 }
 
+/* Before something is written: what is there now, may be another tallyd's, or a switch that has just started and has
+ * none of our handles. What is to be done then is look's. */
+static int is_ours(struct chip_bmv2 *chip)
+{
+	uint32_t boot = 0;
+	int result = is_up(chip);
+
+	result = result ? result : chip_bmv2_boot_read(chip, &boot);
+	if (result || boot == chip->boot)
+		return result;
+	chip_bmv2_word(chip, "was started again, or is another tallyd's", "");
+	return -ENOTCONN;
+}
+
 /* ---- counters ---- */
 
 static void counts(struct chip *base, uint64_t verdict[SWITCH_VERDICT_COUNT])
 {
 	struct chip_bmv2 *chip = bmv2_of(base);
 
+	int result = is_up(chip);
+
 	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++) {
-		if (!is_up(chip))
-			(void)bmv2_counter(&chip->bmv2, INGRESS "verdicts", i, &chip->last[i]);
+		if (!result)
+			result = bmv2_counter(&chip->bmv2, INGRESS "verdicts", i, &chip->last[i]);
 		verdict[i] = chip->before[i] + chip->last[i];
 	}
 }
 
-static void served_read(struct chip_bmv2 *chip, uint32_t idx, struct chip_served *served)
+static int served_read(struct chip_bmv2 *chip, uint32_t idx, struct chip_served *served)
 {
 	uint64_t *counted[] = { &served->updates, &served->again, &served->results };
+	int result = 0;
 
-	for (uint32_t i = 0; i < COUNT(counted) && !is_up(chip); i++)
-		(void)bmv2_counter(&chip->bmv2, INGRESS "served", 4 * idx + i, counted[i]);
+	for (uint32_t i = 0; i < COUNT(counted) && !result; i++)
+		result = bmv2_counter(&chip->bmv2, INGRESS "served", 4 * idx + i, counted[i]);
+	return chip_bmv2_passed(chip, result);
 }
 
 /* ---- jobs ---- */
@@ -214,7 +243,7 @@ static int add(struct chip *base, const struct switch_job *program)
 	struct chip_bmv2 *chip = bmv2_of(base);
 	uint32_t idx = program->index;
 	struct job *job;
-	int result = is_up(chip);
+	int result = is_ours(chip);
 
 	if (result)
 		return result;
@@ -240,10 +269,10 @@ static int add(struct chip *base, const struct switch_job *program)
 		free(job);
 		return refuse(chip, result, "all its slots are other jobs'");
 	}
-	served_read(chip, idx, &job->before);
 	chip->life = (uint16_t)(chip->life % (LIVES - 1) + 1);
 	job->life = chip->life;
-	result = slots_clear(chip, job);
+	result = served_read(chip, idx, &job->before);
+	result = result ? result : slots_clear(chip, job);
 	result = result ? result
 			: chip_bmv2_passed(chip, bmv2_group_create(&chip->bmv2,
 								   CHIP_BMV2_FLOOD_GROUP + 1 + idx,
@@ -253,13 +282,13 @@ static int add(struct chip *base, const struct switch_job *program)
 	return result;
 }
 
-/* A job's later generations, if there are any, begin with new slots as well: another life. */
+/* With the life that its slots were cleared for: later generations, if there were any, would need another. */
 static int set(struct chip *base, const struct switch_job *program)
 {
 	struct chip_bmv2 *chip = bmv2_of(base);
 	struct job *job = job_find(chip, program->index);
 	struct bmv2_value key = VALUE(2, program->index);
-	int result = is_up(chip);
+	int result = is_ours(chip);
 
 	if (result)
 		return result;
@@ -291,7 +320,7 @@ static void remove_job(struct chip *base, uint32_t idx)
 	if (!job)
 		return;
 	job->is_going = true;
-	if (chip_bmv2_job_take(chip, job))
+	if (is_ours(chip) || chip_bmv2_job_take(chip, job))
 		return; /* look_there goes on with it */
 	free(job);
 	chip->jobs[idx] = NULL;
@@ -347,12 +376,20 @@ static int bind_child(struct chip *base, uint32_t idx, uint32_t child_idx,
 	child = &job->child[child_idx];
 	if (child->is_bound && link_address_equal(&child->at, at) && way_equal(&child->way, way))
 		return 0;
+	result = is_ours(chip);
+	if (result)
+		return result;
 	child->is_bound = false;
 	result = child_write(chip, job, child_idx, at, way);
 	child->is_bound = !result;
 	child->at = *at;
 	child->way = *way;
 	return result;
+}
+
+static uint64_t less(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
 }
 
 static void served(struct chip *base, uint32_t idx, struct chip_served *out)
@@ -364,10 +401,11 @@ static void served(struct chip *base, uint32_t idx, struct chip_served *out)
 	if (!job)
 		return;
 	*out = job->before; /* should the switch not answer */
-	served_read(chip, idx, out);
-	out->updates -= job->before.updates;
-	out->again -= job->before.again;
-	out->results -= job->before.results;
+	if (!is_up(chip))
+		(void)served_read(chip, idx, out);
+	out->updates = less(out->updates, job->before.updates);
+	out->again = less(out->again, job->before.again);
+	out->results = less(out->results, job->before.results);
 }
 
 const struct chip_ops chip_bmv2_jobs = {

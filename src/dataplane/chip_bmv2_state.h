@@ -7,8 +7,13 @@
 #include "core/shared/wire.h"
 #include "dataplane/bmv2.h"
 #include "dataplane/chip_bmv2.h"
+#include "util/clock.h"
 
-enum { HOSTS = 256 }; /* whose MACs we have told the switch: others' frames go to all ports */
+enum {
+	HOSTS = 256, /* whose MACs we have told the switch: others' frames go to all ports */
+	CALLS_MS = 5000,
+	NS_PER_MS = 1000000,
+};
 
 #define INGRESS "dense_ingress."
 #define EGRESS "dense_egress."
@@ -62,6 +67,12 @@ static inline struct chip_bmv2 *bmv2_of(struct chip *chip)
 	return (struct chip_bmv2 *)chip;
 }
 
+/* Each operation begins so: all its calls together may wait for CALLS_MS, then the connection is over. */
+static inline void chip_bmv2_begin(struct chip_bmv2 *chip)
+{
+	chip->bmv2.until_ns = clock_ns() + (uint64_t)CALLS_MS * NS_PER_MS;
+}
+
 static inline uint64_t ip_number(const struct link_address *address)
 {
 	return wire_get32(address->ip + 12);
@@ -70,6 +81,7 @@ static inline uint64_t ip_number(const struct link_address *address)
 /* What bmv2.h has said is the chip's word. */
 int chip_bmv2_passed(struct chip_bmv2 *chip, int result);
 void chip_bmv2_word(struct chip_bmv2 *chip, const char *what, const char *why);
+int chip_bmv2_boot_read(struct chip_bmv2 *chip, uint32_t *boot);
 /* Frames to this MAC go by this port. */
 int chip_bmv2_host_put(struct chip_bmv2 *chip, const struct chip_way *way);
 /* All that is in the switch of the job goes, in the order of R-SW-14. What could not be taken back is still in *job. */

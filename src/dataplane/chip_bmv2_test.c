@@ -78,13 +78,13 @@ static void job_begin(void)
 	struct switch_job job = job_of(JOB, SLOTS);
 
 	assert_int_equal(chip->ops->add(chip, &job), 0);
-	assert_said(SERVED CLEAR "mc_mgrp_create; ");
+	assert_said(LOOK SERVED CLEAR "mc_mgrp_create; ");
 	assert_int_equal(bind_to(0, 100), 0);
-	assert_said("mt_add_entry dense_ingress.forwarding.hosts; mt_add_entry "
-		    "dense_egress.children; mc_node_create; "
-		    "mc_node_associate; mt_add_entry dense_ingress.addresses; ");
+	assert_said(LOOK "mt_add_entry dense_ingress.forwarding.hosts; mt_add_entry "
+			 "dense_egress.children; mc_node_create; "
+			 "mc_node_associate; mt_add_entry dense_ingress.addresses; ");
 	assert_int_equal(chip->ops->set(chip, &job), 0);
-	assert_said("mt_add_entry dense_ingress.jobs; ");
+	assert_said(LOOK "mt_add_entry dense_ingress.jobs; ");
 }
 
 static void chip__writes_a_job_and_takes_all_of_it_back(void **state)
@@ -95,12 +95,14 @@ static void chip__writes_a_job_and_takes_all_of_it_back(void **state)
 	assert_said("");
 	assert_int_equal(bind_to(0, 101), 0); /* another port of its host's */
 	assert_said(
+		LOOK
 		"mt_delete_entry dense_ingress.addresses; mt_delete_entry dense_egress.children; "
 		"mt_add_entry dense_egress.children; mc_node_update; mt_add_entry "
 		"dense_ingress.addresses; ");
 	assert_int_equal(bind_to(CHILDREN, 100), -ENOENT);
 	chip->ops->remove(chip, JOB);
 	assert_said(
+		LOOK
 		"mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
 		"mt_delete_entry dense_egress.children; mc_node_destroy; mc_mgrp_destroy; " CLEAR);
 	chip->ops->remove(chip, JOB);
@@ -148,7 +150,7 @@ static void chip__that_has_lost_all_says_so(void **state)
 	assert_int_equal(chip->ops->set(chip, &job),
 			 -ENOENT); /* never the same life in empty slots */
 	chip->ops->remove(chip, JOB);
-	assert_said("");
+	assert_said(LOOK);
 	assert_int_equal(chip->ops->add(chip, &job), 0);
 }
 
@@ -191,6 +193,76 @@ static void chip__that_answers_again_has_lost_nothing(void **state)
 	assert_int_equal(chip->ops->add(chip, &job), 0);
 }
 
+/* The kernel goes on taking connections for a process that is stopped. */
+static void chip__that_never_answers_is_lost(void **state)
+{
+	struct switch_job job = job_of(JOB, SLOTS);
+	enum chip_news news = CHIP_NO_NEWS;
+
+	(void)state;
+	job_begin();
+	play_set(PLAY_SILENCE, NULL, 0);
+	for (uint32_t i = 0; i < 4 && !news; i++)
+		news = chip->ops->look(chip);
+	assert_int_equal(news, CHIP_LOST);
+	assert_non_null(strstr(chip->error, "does not answer, and has not for 5 s"));
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(chip->ops->look(chip), CHIP_WORD);
+	assert_said(LOOK SET_UP);
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+}
+
+/* It may have a group of which we have no handle: nothing but a reset takes that back. */
+static void chip__whose_answer_to_a_create_was_lost_is_emptied(void **state)
+{
+	struct switch_job job = job_of(5, SLOTS);
+
+	(void)state;
+	job_begin();
+	play_set(PLAY_UNSAID, "mgrp_create", 0);
+	assert_int_equal(chip->ops->add(chip, &job), -ECONNRESET);
+	assert_non_null(strstr(chip->error, "mgrp_create: it has closed the connection"));
+	assert_said(LOOK SERVED CLEAR "mc_mgrp_create; ");
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
+	assert_non_null(strstr(chip->error, "so it was emptied"));
+	assert_said(LOOK SET_UP);
+	assert_int_equal(chip->ops->look(chip), CHIP_NO_NEWS);
+	assert_said(LOOK);
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+}
+
+static void chip__that_fails_says_what_failed_first(void **state)
+{
+	struct switch_job job = job_of(5, SLOTS);
+
+	(void)state;
+	job_begin();
+	play_set(PLAY_UNSAID, "counter_read", 0);
+	assert_int_equal(chip->ops->add(chip, &job), -ECONNRESET);
+	assert_non_null(strstr(chip->error, "counter_read of dense_ingress.served: it has closed"));
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(chip->ops->look(chip), CHIP_WORD);
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+}
+
+/* R-CHIP-10: be it empty or another's, it is looked at before it is written to. */
+static void chip__that_is_not_ours_is_not_written_to(void **state)
+{
+	struct switch_job job = job_of(JOB, SLOTS), other = job_of(5, SLOTS);
+
+	(void)state;
+	job_begin();
+	played.boot++;
+	assert_int_equal(chip->ops->add(chip, &other), -ENOTCONN);
+	assert_non_null(strstr(chip->error, "was started again, or is another tallyd's"));
+	assert_int_equal(chip->ops->set(chip, &job), -ENOTCONN);
+	assert_int_equal(bind_to(0, 101), -ENOTCONN);
+	chip->ops->remove(chip, JOB);
+	assert_said(LOOK LOOK LOOK LOOK);
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
+}
+
 static void chip__counts_over_restarts(void **state)
 {
 	uint64_t verdict[SWITCH_VERDICT_COUNT];
@@ -205,6 +277,9 @@ static void chip__counts_over_restarts(void **state)
 	assert_int_equal(served.results, 7);
 	chip->ops->counts(chip, verdict);
 	assert_int_equal(verdict[SWITCH_ABSORB], 12);
+	played.counter = 3; /* somebody has reset them */
+	chip->ops->served(chip, JOB, &served);
+	assert_int_equal(served.updates, 0);
 	played.boot = 0;
 	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
 	played.counter = 1;
@@ -250,6 +325,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(chip__of_another_tallyd_is_left_alone, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(chip__that_answers_again_has_lost_nothing, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__that_never_answers_is_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(chip__whose_answer_to_a_create_was_lost_is_emptied,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(chip__that_fails_says_what_failed_first, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__that_is_not_ours_is_not_written_to, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(chip__counts_over_restarts, setup, teardown),
 		cmocka_unit_test_setup_teardown(chip__is_not_opened_where_it_cannot_serve, setup,

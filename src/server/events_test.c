@@ -276,7 +276,7 @@ static void chip__that_has_lost_all_ends_all_jobs(void **state)
 
 static void ack__that_a_chip_has_refused_says_its_words(void **state)
 {
-	static char words[] = "the switch at 10.0.0.1:9090: no answer within 2 s";
+	static char words[] = "the switch at 10.0.0.1:9090: no answer in time";
 	const struct shard_event ack = { .type = SHARD_ACK,
 					 .command = SHARD_JOB_ADD,
 					 .job = 2,
