@@ -494,23 +494,29 @@ static void put_ports(struct thrift_out *out, int16_t field, const bool ports[BM
 	thrift_text(out, (int16_t)(field + 1), ""); /* link aggregation groups: none */
 }
 
-int bmv2_node_create(struct bmv2 *bmv2, int32_t group_handle, uint32_t replica,
-		     const bool ports[BMV2_PORTS], int32_t *handle)
+int bmv2_node_create(struct bmv2 *bmv2, uint32_t replica, const bool ports[BMV2_PORTS],
+		     int32_t *handle)
 {
 	static const struct asked asked = { OF_GROUPS, "simple_pre_lag:bm_mc_node_create", "" };
-	static const struct asked joins = { OF_GROUPS, "simple_pre_lag:bm_mc_node_associate", "" };
 	struct thrift_out out = begin_of(bmv2, &asked);
-	int result;
 
 	thrift_i32(&out, 2, (int32_t)replica);
 	put_ports(&out, 3, ports);
-	result = call_handle(bmv2, &asked, &out, handle);
-	if (result)
-		return result;
-	out = begin_of(bmv2, &joins);
+	return call_handle(bmv2, &asked, &out, handle);
+}
+
+int bmv2_node_join(struct bmv2 *bmv2, int32_t group_handle, int32_t handle)
+{
+	static const struct asked asked = { OF_GROUPS, "simple_pre_lag:bm_mc_node_associate", "" };
+	struct thrift_out out = begin_of(bmv2, &asked);
+	bool is_connected = bmv2->fd >= 0;
+	int result;
+
 	thrift_i32(&out, 2, group_handle);
-	thrift_i32(&out, 3, *handle);
-	return call_only(bmv2, &joins, &out);
+	thrift_i32(&out, 3, handle);
+	result = call_only(bmv2, &asked, &out);
+	bmv2->is_unsure |= is_connected && result && result != -EREMOTEIO;
+	return result;
 }
 
 int bmv2_node_update(struct bmv2 *bmv2, int32_t handle, const bool ports[BMV2_PORTS])

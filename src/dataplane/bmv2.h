@@ -68,9 +68,10 @@ int bmv2_meter_set(struct bmv2 *bmv2, const char *name, uint32_t per_s, uint32_t
 
 int bmv2_group_create(struct bmv2 *bmv2, uint32_t group, int32_t *handle);
 int bmv2_group_destroy(struct bmv2 *bmv2, int32_t handle);
-/* A replica for each of `ports`, numbered `replica`, of all packets for the group. */
-int bmv2_node_create(struct bmv2 *bmv2, int32_t group_handle, uint32_t replica,
-		     const bool ports[BMV2_PORTS], int32_t *handle);
+/* A replica for each of `ports`, numbered `replica`, of all packets for the group that it has joined. */
+int bmv2_node_create(struct bmv2 *bmv2, uint32_t replica, const bool ports[BMV2_PORTS],
+		     int32_t *handle);
+int bmv2_node_join(struct bmv2 *bmv2, int32_t group_handle, int32_t handle);
 int bmv2_node_update(struct bmv2 *bmv2, int32_t handle, const bool ports[BMV2_PORTS]);
 int bmv2_node_destroy(struct bmv2 *bmv2, int32_t handle);
 

@@ -43,6 +43,7 @@ static int add_one(int32_t *handle)
 
 static void bmv2__asks_and_is_told(void **state)
 {
+	int32_t group;
 	bool ports[BMV2_PORTS];
 	uint64_t number = 0;
 	int32_t handle = 0;
@@ -64,7 +65,9 @@ static void bmv2__asks_and_is_told(void **state)
 	for (uint32_t port = 0; port < BMV2_PORTS; port++)
 		assert_int_equal(ports[port], port == 3 || port == 64);
 	assert_int_equal(bmv2_group_create(&bmv2, 5, &handle), 0);
-	assert_int_equal(bmv2_node_create(&bmv2, handle, 7, ports, &handle), 0);
+	group = handle;
+	assert_int_equal(bmv2_node_create(&bmv2, 7, ports, &handle), 0);
+	assert_int_equal(bmv2_node_join(&bmv2, group, handle), 0);
 	assert_int_equal(bmv2_node_update(&bmv2, handle, ports), 0);
 	assert_int_equal(bmv2_node_destroy(&bmv2, handle), 0);
 	assert_int_equal(bmv2_group_destroy(&bmv2, 2), 0);

@@ -39,10 +39,11 @@ static int ports_set(struct chip_bmv2 *chip)
 	result = result ? result
 			: chip_bmv2_passed(chip, bmv2_group_create(&chip->bmv2,
 								   CHIP_BMV2_FLOOD_GROUP, &group));
-	return result ? result
-		      : chip_bmv2_passed(chip,
-					 bmv2_node_create(&chip->bmv2, group,
-							  CHIP_BMV2_FLOOD_REPLICA, ports, &node));
+	result = result ? result
+			: chip_bmv2_passed(chip,
+					   bmv2_node_create(&chip->bmv2, CHIP_BMV2_FLOOD_REPLICA,
+							    ports, &node));
+	return result ? result : chip_bmv2_passed(chip, bmv2_node_join(&chip->bmv2, group, node));
 }
 
 /* An empty switch becomes ours. The boot number goes last: without it the switch is not set up. */
@@ -51,6 +52,7 @@ static int set_up(struct chip_bmv2 *chip)
 	struct chip_way way = { .port = CHIP_BMV2_CPU_PORT };
 	struct bmv2_value here[] = { VALUE(4, ip_number(&chip->local)),
 				     VALUE(2, chip->local.port) };
+	struct host *own = NULL;
 	uint32_t boot = 0;
 	int32_t entry;
 	int result;
@@ -64,7 +66,7 @@ static int set_up(struct chip_bmv2 *chip)
 			: chip_bmv2_passed(chip,
 					   bmv2_add(&chip->bmv2, INGRESS "here", here, COUNT(here),
 						    INGRESS "mine", NULL, 0, &entry));
-	result = result ? result : chip_bmv2_host_put(chip, &way);
+	result = result ? result : chip_bmv2_host_put(chip, &own, &way);
 	result = result ? result
 			: chip_bmv2_passed(chip,
 					   bmv2_meter_set(&chip->bmv2, INGRESS "to_control.rate",

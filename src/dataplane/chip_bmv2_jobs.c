@@ -46,32 +46,6 @@ static uint64_t mac_number(const uint8_t mac[CHIP_MAC_BYTES])
 
 /* ---- pieces ---- */
 
-int chip_bmv2_host_put(struct chip_bmv2 *chip, const struct chip_way *way)
-{
-	struct bmv2_value port = VALUE(2, way->port), key = VALUE(6, mac_number(way->mac));
-	struct host *host = chip->hosts;
-	int result;
-
-	while (host < chip->hosts + chip->hosts_count &&
-	       memcmp(host->mac, way->mac, sizeof(host->mac)))
-		host++;
-	if (host < chip->hosts + chip->hosts_count) {
-		if (host->port == way->port)
-			return 0;
-		result = bmv2_modify(&chip->bmv2, INGRESS "forwarding.hosts", host->entry,
-				     INGRESS "forwarding.to_port", &port, 1);
-	} else {
-		if (chip->hosts_count == HOSTS)
-			return 0;
-		result = bmv2_add(&chip->bmv2, INGRESS "forwarding.hosts", &key, 1,
-				  INGRESS "forwarding.to_port", &port, 1, &host->entry);
-		memcpy(host->mac, way->mac, sizeof(host->mac));
-		chip->hosts_count += !result;
-	}
-	host->port = way->port;
-	return chip_bmv2_passed(chip, result);
-}
-
 /* An entry that is there no more is gone, too. */
 static int entry_take(struct chip_bmv2 *chip, const char *table, int32_t *entry)
 {
@@ -80,6 +54,59 @@ static int entry_take(struct chip_bmv2 *chip, const char *table, int32_t *entry)
 	if (!result || result == -EREMOTEIO)
 		*entry = NONE;
 	return result == -EREMOTEIO ? 0 : chip_bmv2_passed(chip, result);
+}
+
+/* Of its children the last takes it along. */
+static int host_take(struct chip_bmv2 *chip, struct host **host)
+{
+	int result = 0;
+
+	if (*host && (*host)->users == 1)
+		result = entry_take(chip, INGRESS "forwarding.hosts", &(*host)->entry);
+	if (result)
+		return result;
+	if (*host)
+		(*host)->users--;
+	*host = NULL;
+	return 0;
+}
+
+/* The host of this MAC; else a free place, or NULL. */
+static struct host *host_find(struct chip_bmv2 *chip, const uint8_t mac[CHIP_MAC_BYTES])
+{
+	struct host *place = NULL;
+
+	for (struct host *host = chip->hosts; host < chip->hosts + HOSTS; host++) {
+		if (host->users && !memcmp(host->mac, mac, sizeof(host->mac)))
+			return host;
+		if (!host->users && !place)
+			place = host;
+	}
+	return place;
+}
+
+int chip_bmv2_host_put(struct chip_bmv2 *chip, struct host **host, const struct chip_way *way)
+{
+	struct bmv2_value port = VALUE(2, way->port), key = VALUE(6, mac_number(way->mac));
+	bool is_other = *host && memcmp((*host)->mac, way->mac, sizeof(way->mac));
+	int result = is_other ? host_take(chip, host) : 0;
+	struct host *its = *host ? *host : host_find(chip, way->mac);
+
+	if (result || !its)
+		return result;
+	if (!its->users)
+		result = bmv2_add(&chip->bmv2, INGRESS "forwarding.hosts", &key, 1,
+				  INGRESS "forwarding.to_port", &port, 1, &its->entry);
+	else if (its->port != way->port)
+		result = bmv2_modify(&chip->bmv2, INGRESS "forwarding.hosts", its->entry,
+				     INGRESS "forwarding.to_port", &port, 1);
+	if (result)
+		return chip_bmv2_passed(chip, result);
+	memcpy(its->mac, way->mac, sizeof(its->mac));
+	its->port = way->port;
+	its->users += !*host;
+	*host = its;
+	return 0;
 }
 
 static int replica_take(struct chip_bmv2 *chip, int32_t *replica)
@@ -117,6 +144,7 @@ int chip_bmv2_job_take(struct chip_bmv2 *chip, struct job *job)
 		result = entry_take(chip, INGRESS "addresses", &child->address);
 		result = result ? result : entry_take(chip, EGRESS "children", &child->answer);
 		result = result ? result : replica_take(chip, &child->replica);
+		result = result ? result : host_take(chip, &child->host);
 	}
 	if (!result && job->group != NONE) {
 		result = bmv2_group_destroy(&chip->bmv2, job->group);
@@ -133,7 +161,7 @@ void chip_bmv2_jobs_forget(struct chip_bmv2 *chip)
 		free(chip->jobs[i]);
 		chip->jobs[i] = NULL;
 	}
-	chip->hosts_count = 0;
+	memset(chip->hosts, 0, sizeof(chip->hosts));
 	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++) {
 		chip->before[i] += chip->last[i];
 		chip->last[i] = 0;
@@ -341,10 +369,9 @@ static int child_write(struct chip_bmv2 *chip, struct job *job, uint32_t idx,
 				     VALUE(2, at->port) };
 	struct bmv2_value who[] = { VALUE(2, job->program.index), VALUE(2, idx) };
 	struct bmv2_value from[] = { who[0], who[1], data[1], data[2] };
-	int result = chip_bmv2_host_put(chip, way);
+	int result = chip_bmv2_host_put(chip, &child->host, way);
 
 	ports[way->port] = true;
-
 	result = result ? result : entry_take(chip, INGRESS "addresses", &child->address);
 	result = result ? result : entry_take(chip, EGRESS "children", &child->answer);
 	if (result)
@@ -352,9 +379,13 @@ static int child_write(struct chip_bmv2 *chip, struct job *job, uint32_t idx,
 	result = bmv2_add(&chip->bmv2, EGRESS "children", who, COUNT(who), EGRESS "to", data,
 			  COUNT(data), &child->answer);
 	if (!result && child->replica == NONE)
-		result = bmv2_node_create(&chip->bmv2, job->group, idx, ports, &child->replica);
+		result = bmv2_node_create(&chip->bmv2, idx, ports, &child->replica);
 	else if (!result)
 		result = bmv2_node_update(&chip->bmv2, child->replica, ports);
+	if (!result && !child->has_joined) {
+		result = bmv2_node_join(&chip->bmv2, job->group, child->replica);
+		child->has_joined = !result;
+	}
 	if (!result)
 		result = bmv2_add(&chip->bmv2, INGRESS "addresses", from, COUNT(from),
 				  INGRESS "mine", NULL, 0, &child->address);
@@ -373,6 +404,11 @@ static int bind_child(struct chip *base, uint32_t idx, uint32_t child_idx,
 		return result;
 	if (!job || child_idx >= job->program.children || way->port >= BMV2_PORTS)
 		return refuse(chip, -ENOENT, "has no such child of a job");
+	if (!memcmp(way->mac, chip->mac, sizeof(chip->mac)))
+		return refuse(
+			chip, -EINVAL,
+			"a HELLO from the MAC of tallyd's own device has come by one of its ports: "
+			"is there a loop, or has another host this MAC?");
 	child = &job->child[child_idx];
 	if (child->is_bound && link_address_equal(&child->at, at) && way_equal(&child->way, way))
 		return 0;

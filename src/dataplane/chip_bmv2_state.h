@@ -20,11 +20,20 @@ enum {
 #define VALUE(bytes, number) ((struct bmv2_value){ (number), (bytes) })
 #define COUNT(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 
+struct host {
+	uint8_t mac[CHIP_MAC_BYTES];
+	uint16_t port;
+	int32_t entry;
+	uint32_t users; /* children, or this host; 0: the place is free */
+};
+
 struct child {
 	bool is_bound;
 	struct link_address at;
 	struct chip_way way;
 	int32_t address, answer, replica; /* handles */
+	bool has_joined;                  /* its replica has, the job's group */
+	struct host *host;                /* NULL: none, or there was no place for one */
 };
 
 struct job {
@@ -35,12 +44,6 @@ struct job {
 	int32_t entry, group;
 	struct chip_served before; /* of the jobs that had this place */
 	struct child child[CHIP_BMV2_CHILDREN];
-};
-
-struct host {
-	uint8_t mac[CHIP_MAC_BYTES];
-	uint16_t port;
-	int32_t entry;
 };
 
 enum state { UP, AWAY, LOST, TAKEN };
@@ -57,7 +60,6 @@ struct chip_bmv2 {
 	uint16_t life;
 	struct job *jobs[CHIP_BMV2_JOBS];
 	struct host hosts[HOSTS];
-	uint32_t hosts_count;
 	uint64_t before[SWITCH_VERDICT_COUNT],
 		last[SWITCH_VERDICT_COUNT]; /* counted: before it was set up; so far */
 };
@@ -82,8 +84,8 @@ static inline uint64_t ip_number(const struct link_address *address)
 int chip_bmv2_passed(struct chip_bmv2 *chip, int result);
 void chip_bmv2_word(struct chip_bmv2 *chip, const char *what, const char *why);
 int chip_bmv2_boot_read(struct chip_bmv2 *chip, uint32_t *boot);
-/* Frames to this MAC go by this port. */
-int chip_bmv2_host_put(struct chip_bmv2 *chip, const struct chip_way *way);
+/* Frames to this MAC go by this port; those to the MAC that *host was go to all ports, unless another has it. */
+int chip_bmv2_host_put(struct chip_bmv2 *chip, struct host **host, const struct chip_way *way);
 /* All that is in the switch of the job goes, in the order of R-SW-14. What could not be taken back is still in *job. */
 int chip_bmv2_job_take(struct chip_bmv2 *chip, struct job *job);
 /* The switch has none of them any more. */

@@ -101,13 +101,64 @@ static void chip__writes_a_job_and_takes_all_of_it_back(void **state)
 		"dense_ingress.addresses; ");
 	assert_int_equal(bind_to(CHILDREN, 100), -ENOENT);
 	chip->ops->remove(chip, JOB);
-	assert_said(
-		LOOK
-		"mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
-		"mt_delete_entry dense_egress.children; mc_node_destroy; mc_mgrp_destroy; " CLEAR);
+	assert_said(LOOK
+		    "mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
+		    "mt_delete_entry dense_egress.children; mc_node_destroy; "
+		    "mt_delete_entry dense_ingress.forwarding.hosts; mc_mgrp_destroy; " CLEAR);
 	chip->ops->remove(chip, JOB);
 	assert_said("");
 	assert_int_equal(bind_to(0, 100), -ENOENT);
+}
+
+/* Where its replica is in no group, a child hears of no result. */
+static void chip__has_a_child_when_all_of_it_is_written(void **state)
+{
+	struct switch_job job = job_of(JOB, SLOTS);
+
+	(void)state;
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+	play_set(PLAY_ANSWER, "associate", 2);
+	assert_int_equal(bind_to(0, 100), -EREMOTEIO);
+	assert_int_equal(bind_to(0, 100), -EREMOTEIO);
+	play_set(PLAY_ANSWER, NULL, 0);
+	played.said[0] = '\0';
+	assert_int_equal(bind_to(0, 100), 0);
+	assert_said(LOOK
+		    "mt_delete_entry dense_egress.children; mt_add_entry dense_egress.children; "
+		    "mc_node_update; mc_node_associate; mt_add_entry dense_ingress.addresses; ");
+	play_set(PLAY_UNSAID, "associate", 0);
+	assert_int_equal(bind_to(1, 101), -ECONNRESET);
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST); /* has it joined, or not? */
+}
+
+/* Frames to a host go where its children are, as long as there are some. */
+static void chip__knows_where_hosts_are(void **state)
+{
+	struct link_address one = address_of(100), two = address_of(101);
+	struct chip_way moved = way, own = { .port = 5 }; /* the loopback device's MAC is 0 */
+	struct chip_way other = { .port = 5, .mac = { 2, 0, 0, 0, 0, 8 } };
+
+	(void)state;
+	job_begin();
+	assert_int_equal(chip->ops->bind(chip, JOB, 1, &two, &own), -EINVAL);
+	assert_non_null(strstr(chip->error, "the MAC of tallyd's own device"));
+	assert_int_equal(chip->ops->bind(chip, JOB, 1, &two, &way), 0);
+	played.said[0] = '\0';
+	moved.port = 4;
+	play_set(PLAY_ANSWER, "modify", 2);
+	assert_int_equal(chip->ops->bind(chip, JOB, 0, &one, &moved), -EREMOTEIO);
+	play_set(PLAY_ANSWER, NULL, 0);
+	assert_int_equal(chip->ops->bind(chip, JOB, 0, &one, &moved), 0);
+	assert_non_null(strstr(played.said, "mt_modify_entry dense_ingress.forwarding.hosts"));
+	played.said[0] = '\0';
+	assert_int_equal(chip->ops->bind(chip, JOB, 0, &one, &other), 0);
+	assert_null(strstr(played.said, "mt_delete_entry dense_ingress.forwarding.hosts"));
+	assert_non_null(strstr(played.said, "mt_add_entry dense_ingress.forwarding.hosts"));
+	played.said[0] = '\0';
+	assert_int_equal(chip->ops->bind(chip, JOB, 1, &two, &other), 0);
+	assert_non_null(strstr(played.said, "mt_delete_entry dense_ingress.forwarding.hosts"));
+	assert_null(strstr(played.said, "mt_add_entry dense_ingress.forwarding.hosts"));
 }
 
 /* Slots are a job's alone, and are another's when it has gone. */
@@ -186,10 +237,10 @@ static void chip__that_answers_again_has_lost_nothing(void **state)
 	assert_non_null(strstr(chip->error, "does not answer"));
 	assert_int_equal(chip->ops->look(chip), CHIP_WORD);
 	assert_non_null(strstr(chip->error, "answers again, and has lost nothing"));
-	assert_said(
-		LOOK
-		"mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
-		"mt_delete_entry dense_egress.children; mc_node_destroy; mc_mgrp_destroy; " CLEAR);
+	assert_said(LOOK
+		    "mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
+		    "mt_delete_entry dense_egress.children; mc_node_destroy; "
+		    "mt_delete_entry dense_ingress.forwarding.hosts; mc_mgrp_destroy; " CLEAR);
 	assert_int_equal(chip->ops->add(chip, &job), 0);
 }
 
@@ -319,6 +370,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(chip__writes_a_job_and_takes_all_of_it_back, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(chip__has_a_child_when_all_of_it_is_written, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__knows_where_hosts_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(chip__gives_each_job_slots_of_its_own, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(chip__that_has_lost_all_says_so, setup, teardown),
