@@ -100,7 +100,7 @@ static void said(const char *words)
 }
 
 /* As it comes from the chip: it has come in at port 5, from 02:00:00:aa:bb:cc. */
-static void give_hello(uint16_t child, uint32_t serial)
+static void give_hello_from(uint16_t child, uint32_t serial, uint64_t mac)
 {
 	struct wire hello = { .type = WIRE_HELLO,
 			      .job = JOB,
@@ -108,9 +108,9 @@ static void give_hello(uint16_t child, uint32_t serial)
 			      .seq = serial,
 			      .slot = 5,
 			      .child = child,
-			      .exponent = 0x0200,
+			      .exponent = (uint16_t)(mac >> 32),
 			      .lanes = WIRE_HELLO_LANES,
-			      .tag = 0x00aabbcc };
+			      .tag = (uint32_t)mac };
 	struct link_address peer = address_of(child);
 	uint8_t bytes[WIRE_HEADER_BYTES + WIRE_HELLO_LANES * WIRE_LANE_BYTES] = { 0 };
 
@@ -118,6 +118,11 @@ static void give_hello(uint16_t child, uint32_t serial)
 	memcpy(bytes + WIRE_HEADER_BYTES, nonces[child], WIRE_NONCE_BYTES);
 	give_bytes(&peer, bytes, 1, sizeof(bytes), sizeof(bytes));
 	poll_once();
+}
+
+static void give_hello(uint16_t child, uint32_t serial)
+{
+	give_hello_from(child, serial, 0x020000aabbcc);
 }
 
 static void open_job(void)
@@ -162,6 +167,61 @@ static void chip__that_has_not_taken_a_child_has_it_ask_again(void **state)
 	give_hello(0, 2);
 	assert_int_equal(fake.answers_count, 1);
 	assert_int_equal(fake.answers[0].wire.type, WIRE_WELCOME);
+}
+
+/* Once, however often the child asks; again, if the chip had it meanwhile. */
+static void chip__that_has_not_taken_a_child_is_told_of(void **state)
+{
+	struct engine_event events[8];
+
+	(void)state;
+	assert_int_equal(engine_job_add(engine, JOB, &config), 0);
+	t.bind = -EREMOTEIO;
+	give_hello(1, 1);
+	give_hello(1, 2);
+	assert_int_equal(engine_events(engine, events, 8), 2);
+	assert_int_equal(events[0].type, ENGINE_HELLO);
+	assert_int_equal(events[1].type, ENGINE_UNWRITTEN);
+	assert_int_equal(events[1].job, JOB);
+	assert_int_equal(events[1].child, 1);
+	give_hello(1, 3);
+	assert_int_equal(engine_events(engine, events, 8), 0);
+	t.bind = 0;
+	give_hello(1, 4);
+	t.bind = -EREMOTEIO;
+	give_hello(1, 5);
+	assert_int_equal(engine_events(engine, events, 8), 1);
+	assert_int_equal(events[0].type, ENGINE_UNWRITTEN);
+}
+
+/* A worker on the chip's own host: the chip would never see its packets. */
+static void chip__is_not_told_of_who_comes_around_it(void **state)
+{
+	struct engine_event events[8];
+	struct wire update = update_of(1, 3, 1);
+
+	(void)state;
+	open_job();
+	assert_int_equal(engine_job_remove(engine, JOB), 0);
+	assert_int_equal(engine_job_add(engine, JOB, &config), 0);
+	assert_int_equal(engine_job_set(engine, JOB, GENERATION, LANES, true), 0);
+	t.said[0] = 0;
+	fake.answers_count = 0;
+	give_hello_from(1, 7, 0);
+	said("");
+	assert_int_equal(fake.answers_count, 0);
+	assert_int_equal(engine_events(engine, events, 8), 1);
+	assert_int_equal(events[0].type, ENGINE_REFUSED);
+	assert_int_equal(events[0].refusal, ENGINE_REFUSED_AROUND);
+	assert_int_equal(events[0].job, JOB);
+	assert_int_equal(events[0].child, 1);
+	update.tag = SWITCH_MISMATCH; /* its tags are its own, not the chip's word */
+	give(1, &update);
+	update.tag = SWITCH_DROP_ALARM;
+	give(1, &update);
+	poll_once();
+	for (uint32_t i = engine_events(engine, events, 8); i--;)
+		assert_int_equal(events[i].type, ENGINE_REFUSED);
 }
 
 /* Its word is what the job's end says. */
@@ -235,6 +295,10 @@ int main(void)
 						begin, teardown),
 		cmocka_unit_test_setup_teardown(chip__that_has_not_taken_a_child_has_it_ask_again,
 						begin, teardown),
+		cmocka_unit_test_setup_teardown(chip__that_has_not_taken_a_child_is_told_of, begin,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__is_not_told_of_who_comes_around_it, begin,
+						teardown),
 		cmocka_unit_test_setup_teardown(chip__may_refuse_a_job, begin, teardown),
 		cmocka_unit_test_setup_teardown(chip__alone_adds_up, begin, teardown),
 		cmocka_unit_test_setup_teardown(chip__tells_control_by_packets, begin, teardown),

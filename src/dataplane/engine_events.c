@@ -22,11 +22,11 @@ void engine_events_forget(struct engine_soft *engine, struct job *job, bool with
 		struct engine_event event =
 			engine->events[(engine->events_first + i) % ENGINE_EVENTS_MAX];
 
+		bool is_of_binding = event.type == ENGINE_HELLO || event.type == ENGINE_UNWRITTEN;
 		bool is_tables = event.type == ENGINE_REFUSED &&
 				 event.refusal >= ENGINE_REFUSED_TABLE_ADDRESS;
 
-		if (event.job != job->program.index || is_tables ||
-		    (event.type == ENGINE_HELLO && !with_hello))
+		if (event.job != job->program.index || is_tables || (is_of_binding && !with_hello))
 			engine_event_put(engine, &event);
 	}
 	job->is_mismatch_told = false;

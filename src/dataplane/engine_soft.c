@@ -463,17 +463,33 @@ static void welcome(struct engine_soft *engine, const struct link_address *peer,
 	link_send(engine, &frame, 1);
 }
 
+/* R-CHIP-9: the chip has written here how the packet has come to it. What has not come to it says nothing. */
+static bool is_around(const struct engine_soft *engine, const struct wire *hello)
+{
+	return engine->chip && !hello->exponent && !hello->tag;
+}
+
 /* R-CHIP-9: it is there before the child hears so, or the child asks again. */
-static bool chip_has(const struct engine_soft *engine, const struct wire *hello,
+static bool chip_has(struct engine_soft *engine, struct job *job, const struct wire *hello,
 		     const struct link_address *peer)
 {
+	struct child *child = &job->children[hello->child];
 	struct chip_way way = { .port = hello->slot };
+	struct engine_event event = {
+		.type = ENGINE_UNWRITTEN, .job = hello->job, .child = hello->child, .address = *peer
+	};
 
 	if (!engine->chip)
 		return true;
 	wire_put16(way.mac, hello->exponent);
 	wire_put32(way.mac + 2, hello->tag);
-	return !engine->chip->ops->bind(engine->chip, hello->job, hello->child, peer, &way);
+	if (!engine->chip->ops->bind(engine->chip, hello->job, hello->child, peer, &way)) {
+		child->is_unwritten = false;
+		return true;
+	}
+	if (!child->is_unwritten)
+		child->is_unwritten = engine_event_put(engine, &event);
+	return false;
 }
 
 static void hello(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
@@ -483,8 +499,10 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 	const uint8_t *nonce = at + WIRE_HEADER_BYTES;
 	bool has_child = job && job->has_nonces && packet->child < job->program.children;
 
-	if (has_child && child_hello(engine, job, packet, peer, nonce)) {
-		if (chip_has(engine, packet, peer))
+	if (has_child && is_around(engine, packet)) {
+		engine_refuse(engine, ENGINE_REFUSED_AROUND, peer, packet);
+	} else if (has_child && child_hello(engine, job, packet, peer, nonce)) {
+		if (chip_has(engine, job, packet, peer))
 			welcome(engine, peer, at, packet);
 	} else if (!engine->sparse || !engine_sparse_hello(engine->sparse, peer, packet, nonce)) {
 		engine->stats.hello_unknown++;

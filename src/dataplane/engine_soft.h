@@ -51,6 +51,7 @@ enum engine_event_type {
 	ENGINE_ALARM,    /* a child sent what a sound worker never sends */
 	ENGINE_MISFIT, /* a child's address has sent `count` packets that no sound child sends: said
 	                   * of the first, the second, the fourth, the eighth, ... */
+	ENGINE_UNWRITTEN, /* a child is not welcome, as the chip has not taken it: chip->error. Once until it is */
 	ENGINE_TOO_LARGE, /* the packets to a child are larger than the path to `address` takes */
 	ENGINE_REFUSED, /* since the last of these `count` packets were dropped because of who sent them, the
 			   * last from `address`, as `child` of `job`, which need not be: at most once a second */
@@ -61,6 +62,7 @@ enum engine_refusal {
 	ENGINE_REFUSED_ADDRESS,    /* not from the child's */
 	ENGINE_REFUSED_GENERATION, /* not the job's */
 	ENGINE_REFUSED_NONCE,      /* a HELLO of nobody, or an old one */
+	ENGINE_REFUSED_AROUND, /* a HELLO that has not come through the chip, though it is to sum */
 	ENGINE_REFUSED_TABLE_ADDRESS, /* of a table, whose index is in `job`: not its worker's or server's */
 	ENGINE_REFUSED_TABLE_GENERATION, /* likewise */
 	ENGINE_REFUSALS

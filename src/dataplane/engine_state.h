@@ -24,6 +24,7 @@ struct child {
 	struct binding at;
 	uint64_t heard_ns; /* its last HELLO that was told of */
 	uint32_t misfits;  /* packets from its address that no sound child sends */
+	bool is_unwritten; /* and the event has been put */
 };
 
 struct job {

@@ -16,10 +16,11 @@ static void shard_refusal(struct server *server, struct job *job, const struct s
 	struct text text;
 
 	text_begin(&text, job->refusal, sizeof(job->refusal));
-	text_add(&text, "%s",
-		 result == -ENOSPC ? "all memory for slots and tables is held by "
-		 : ack->text       ? ack->text
-				   : strerror(-result));
+	text_add(&text, "%s%s",
+		 ack->text           ? ack->text
+		 : result == -ENOSPC ? "all memory for slots and tables is held by "
+				     : strerror(-result),
+		 ack->text && result == -ENOSPC ? ": " : "");
 	if (result == -ENOSPC)
 		holders_add(server, job->source, job, NULL, &text);
 }
@@ -46,7 +47,8 @@ static void job_shard_ack(struct server *server, struct job *job, uint32_t shard
 		shard_refusal(server, job, ack);
 		event.text = job->refusal;
 		server_say_job(server, SERVER_ERROR, job->name, SERVER_RANK_NONE,
-			       "job %s: shard %u has no room: %s", job->name, shard, job->refusal);
+			       "job %s: shard %u does not take it: %s", job->name, shard,
+			       job->refusal);
 	}
 	if (ack->command == SHARD_JOB_REMOVE)
 		totals_end(server, job, &ack->totals);
@@ -147,6 +149,14 @@ void job_shard_event(struct server *server, uint32_t shard, const struct shard_e
 		step.count = notice->count;
 		step.misfit = (uint8_t)notice->misfit;
 		break;
+	case ENGINE_UNWRITTEN:
+		server_say_job(
+			server, SERVER_ERROR, job->name, notice->child,
+			"job %s: rank %u at %s: the switch has not taken it, so it waits and "
+			"asks again: %s",
+			job->name, notice->child, link_address_format(&notice->address, text),
+			event->text ? event->text : "out of memory");
+		return;
 	case ENGINE_TOO_LARGE:
 		say_too_large(server, job, shard, notice, words);
 		step.type = ADMISSION_BROKEN;

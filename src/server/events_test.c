@@ -207,7 +207,8 @@ static void ack__says_which_command_and_whether_it_has_failed(void **state)
 		assert_string_equal(steps[i].text, acks[i].why);
 		lines += acks[i].result != 0;
 		assert_int_equal(test.lines, lines);
-		snprintf(line, sizeof(line), "job train: shard 1 has no room: %s", acks[i].why);
+		snprintf(line, sizeof(line), "job train: shard 1 does not take it: %s",
+			 acks[i].why);
 		if (acks[i].result)
 			assert_line(lines - 1, SERVER_ERROR, "train", SERVER_RANK_NONE, line);
 	}
@@ -289,6 +290,44 @@ static void ack__that_a_chip_has_refused_says_its_words(void **state)
 	assert_true(steps[0].event.has_failed);
 }
 
+/* Slots of a switch are no memory of ours. */
+static void ack__of_a_chip_that_is_full_says_who_has_its_slots(void **state)
+{
+	static char words[] = "the switch at 10.0.0.1:9090: all its slots are other jobs'";
+	const struct shard_event ack = { .type = SHARD_ACK,
+					 .command = SHARD_JOB_ADD,
+					 .job = 2,
+					 .result = -ENOSPC,
+					 .text = words };
+
+	(void)state;
+	job_shard_event(&test.server, SHARD, &ack);
+	assert_string_equal(steps[0].text,
+			    "the switch at 10.0.0.1:9090: all its slots are other jobs': "
+			    "\"other\" (gathering, 0 of 1 ranks)");
+}
+
+static void notice__of_a_child_that_the_chip_has_not_taken_is_a_line(void **state)
+{
+	static char words[] = "the switch at 10.0.0.1:9090: no answer in time";
+	const struct shard_event event = {
+		.type = SHARD_NOTICE,
+		.job = 2,
+		.notice = { .type = ENGINE_UNWRITTEN,
+			    .child = 1,
+			    .address = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 7 },
+					 .port = 400 } },
+		.text = words
+	};
+
+	(void)state;
+	job_shard_event(&test.server, SHARD, &event);
+	assert_line(
+		0, SERVER_ERROR, "train", 1,
+		"job train: rank 1 at 10.0.0.7:400: the switch has not taken it, so it waits and "
+		"asks again: the switch at 10.0.0.1:9090: no answer in time");
+}
+
 #define EVENTS_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, inside_teardown)
 
 int main(void)
@@ -301,6 +340,8 @@ int main(void)
 		EVENTS_TEST(ack__of_a_removal_brings_the_sums),
 		EVENTS_TEST(chip__that_has_lost_all_ends_all_jobs),
 		EVENTS_TEST(ack__that_a_chip_has_refused_says_its_words),
+		EVENTS_TEST(ack__of_a_chip_that_is_full_says_who_has_its_slots),
+		EVENTS_TEST(notice__of_a_child_that_the_chip_has_not_taken_is_a_line),
 		EVENTS_TEST(dead__shard_ends_all_jobs_and_its_tables),
 	};
 

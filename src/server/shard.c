@@ -138,6 +138,9 @@ static bool shard_notices(struct shard *shard)
 			continue;
 		if (queue_room(&shard->events) <= SHARD_EVENTS / 2)
 			break;
+		if (notices[i].type ==
+		    ENGINE_UNWRITTEN) /* the chip's last failure is this one, or like it */
+			event.text = shard_words(shard);
 		shard_tell(shard, &event);
 		is_any = true;
 	}

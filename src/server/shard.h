@@ -82,7 +82,7 @@ struct shard_event {
 	struct engine_event notice;
 	struct hook_news hook;
 	enum chip_news chip;
-	char *text; /* of a chip: why a command has failed, or what is new; malloc'd, control's from now on; NULL: none */
+	char *text; /* of a chip: why a command or UNWRITTEN has failed, or what is new; malloc'd, control's from now on; NULL: none */
 };
 
 struct shard_options {
