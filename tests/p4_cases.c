@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * p4_cases.c MODE FILE... - the golden packets of the files, for tests/p4_play.py; those that do not apply to a chip's
- * program for MODE (dense or latency), with the reason (R-CHIP-6).
+ * program for MODE (dense or latency), with the reason (R-CHIP-6). MODE count: says none, and fails if another number
+ * of them is played, or left out for a reason, than is written here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,30 +10,55 @@
 #include "tests/p4_say.h"
 #include "vectors.h"
 
-/* NULL: it is played. */
-static const char *not_applicable(const struct vector *one, bool is_dense)
+enum reason {
+	PLAYED,
+	SHAPE,
+	OTHER_MODE,
+	TREE,
+	CHILDREN,
+	HELLO,
+	COMPLETE_NOT_FINAL,
+	FINAL_NOT_COMPLETE,
+	REASONS
+};
+
+/* How many golden packets of tests/vectors there are of each: in latency mode, in dense mode. */
+static const struct {
+	const char *text;
+	unsigned expected[2];
+} reasons[REASONS] = {
+	[PLAYED] = { "played", { 50, 121 } },
+	[SHAPE] = { "the shape of a datagram", { 41, 41 } },
+	[OTHER_MODE] = { "the other mode", { 174, 51 } },
+	[TREE] = { "a tree", { 0, 44 } },
+	[CHILDREN] = { "more than 32 children", { 1, 8 } },
+	[HELLO] = { "HELLO, which is control's", { 0, 1 } },
+	[COMPLETE_NOT_FINAL] = { "a root's slot that is complete and not final: between two passes",
+				 { 0, 0 } },
+	[FINAL_NOT_COMPLETE] = { "a slot that is final and not complete: never is", { 0, 0 } },
+};
+
+static enum reason reason_of(const struct vector *one, bool is_dense)
 {
 	const struct switch_slot *before = &one->before.slot;
 
 	if (one->is_shape)
-		return "the shape of a datagram";
-	if (is_dense && one->job.mode)
-		return "latency mode";
-	if (!is_dense && !one->job.mode)
-		return "dense mode";
+		return SHAPE;
+	if (is_dense == (one->job.mode != SWITCH_DENSE))
+		return OTHER_MODE;
 	if (one->job.has_parent || one->is_from_parent)
-		return "a tree";
+		return TREE;
 	if (one->job.children > 32)
-		return "more than 32 children";
+		return CHILDREN;
 	if (one->packet.wire.type == WIRE_HELLO)
-		return "HELLO, which is control's";
+		return HELLO;
 	if (is_dense && before->generation && !before->final &&
 	    switch_bitmap_full(&one->job, before))
-		return "a root's slot that is complete and not final: between two passes";
+		return COMPLETE_NOT_FINAL;
 	if (is_dense && before->generation && before->final &&
 	    !switch_bitmap_full(&one->job, before))
-		return "a slot that is final and not complete: never is";
-	return NULL;
+		return FINAL_NOT_COMPLETE;
+	return PLAYED;
 }
 
 static void say_state(const char *name, const struct vector *one, const struct vector_state *state)
@@ -43,11 +69,11 @@ static void say_state(const char *name, const struct vector *one, const struct v
 
 static void say_case(const struct vector *one, bool is_dense)
 {
-	const char *reason = not_applicable(one, is_dense);
+	enum reason reason = reason_of(one, is_dense);
 
 	printf("{\"name\":\"%s\"", one->name);
 	if (reason) {
-		printf(",\"reason\":\"%s\"}\n", reason);
+		printf(",\"reason\":\"%s\"}\n", reasons[reason].text);
 		return;
 	}
 	say_job(&one->job);
@@ -81,16 +107,49 @@ static bool is_read(const char *path, struct vector **first)
 	return false;
 }
 
+static bool is_as_counted(const struct vector *first, bool is_dense)
+{
+	unsigned counts[REASONS] = { 0 };
+	bool is_right = true;
+
+	for (const struct vector *one = first; one; one = one->next)
+		counts[reason_of(one, is_dense)]++;
+	for (unsigned i = 0; i < REASONS; i++) {
+		unsigned expected = reasons[i].expected[is_dense];
+
+		if (counts[i] == expected)
+			continue;
+		fprintf(stderr,
+			"%s.p4: %u golden packets, not %u: %s. If you added or took away some in "
+			"tests/vectors, change "
+			"the number in reasons[] of tests/p4_cases.c; if not, packets are left out "
+			"that were played\n",
+			is_dense ? "dense" : "latency", counts[i], expected, reasons[i].text);
+		is_right = false;
+	}
+	return is_right;
+}
+
 int main(int argc, char **argv)
 {
 	struct vector *first = NULL;
+	bool is_right = true;
 
+	if (argc < 3) {
+		fprintf(stderr, "usage: p4_cases dense|latency|count FILE...\n");
+		return 2;
+	}
 	for (int i = 2; i < argc; i++) {
 		if (!is_read(argv[i], &first))
 			return 1;
 	}
-	for (const struct vector *one = first; one; one = one->next)
-		say_case(one, !strcmp(argv[1], "dense"));
+	if (!strcmp(argv[1], "count")) {
+		is_right = is_as_counted(first, true);
+		is_right &= is_as_counted(first, false);
+	} else {
+		for (const struct vector *one = first; one; one = one->next)
+			say_case(one, !strcmp(argv[1], "dense"));
+	}
 	vectors_free(first);
-	return 0;
+	return !is_right;
 }
