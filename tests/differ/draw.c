@@ -191,7 +191,8 @@ static void latency_draw(struct differ *differ, const struct switch_job *job,
 	if (slot->generation != packet->generation) {
 		packet->seq = 1;
 	} else if (switch_set_is_full(job, slot->sum_bitmap)) {
-		if (is_acknowledged && !switch_set_is_full(job, slot->ack_bitmap)) {
+		if (is_acknowledged && !switch_set_is_full(job, slot->ack_bitmap) &&
+		    !one_in(differ, 12)) { /* else the next round, too early */
 			packet->type = WIRE_ACK;
 			packet->lanes = 0;
 			packet->child = missing_from(differ, job, slot->ack_bitmap);
@@ -243,7 +244,7 @@ static void packet_spoil(struct differ *differ, struct wire *packet, const struc
 		packet->slot = (uint16_t)below(differ, 2 * DIFFER_SLOTS);
 		break;
 	case 5:
-		packet->child = (uint16_t)below(differ, 300);
+		packet->child = one_in(differ, 2) ? (uint16_t)below(differ, 300) : job->children;
 		break;
 	case 6:
 		packet->lanes = one_in(differ, 2) ? (uint16_t)below(differ, DIFFER_LANES_SENT + 1)
