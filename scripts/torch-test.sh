@@ -1,17 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # torch-test.sh [NAME...] - test the backend for PyTorch, all of it or bindings/python/tests/NAME_test.py alone: in a virtual
-# environment, build/torch, which is made with torch (its CPU build), numpy and mypy unless it is there, with the libtally of
+# environment, build/torch, which is made with torch (its CPU build) and the packages below unless it is there, with the libtally of
 # TALLY_LIBRARY, else of build/release. `make test` runs it. Where torch cannot be had, it says so and exits 77.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=2.13.0+cpu
+packages=(mypy==2.4.1 numpy==2.4.6 expecttest==0.3.0)
 folder=$PWD/build/torch names=("$@")
 ((${#names[@]})) || names=(torch torch_matrix torch_elastic torch_examples)
 
-# as_wanted: all is there, and of this version.
+# as_wanted: all is there, and of these versions.
 as_wanted() {
-	[[ $("$folder/bin/python" -c 'import numpy, mypy.version, torch, expecttest; print(torch.__version__)' 2>/dev/null) == "$version" ]]
+	"$folder/bin/python" - "torch==$version" "${packages[@]}" 2>/dev/null <<-END
+		import sys, torch
+		from importlib.metadata import version
+		sys.exit(any(version(name) != wanted for name, wanted in (word.split("==") for word in sys.argv[1:])))
+	END
 }
 
 # lacks WHAT: no package of Debian's brings it.
@@ -21,10 +26,15 @@ lacks() {
 }
 
 if ! as_wanted; then
-	python3 -m venv "$folder" >"$folder.log" 2>&1 || lacks "python3 makes no virtual environment (apt-get install python3-venv)"
+	mkdir -p build
+	if ! python3 -m venv "$folder" >"$folder.log" 2>&1; then
+		echo "SKIP: no python3-venv (scripts/deps.sh test): $folder.log"
+		exit 77
+	fi
 	# torch's own index has builds without what a GPU needs; another place may have them, too.
 	timeout 480 "$folder/bin/pip" install -q --retries 1 --timeout 30 --extra-index-url https://download.pytorch.org/whl/cpu \
-		"torch==$version" numpy mypy expecttest >>"$folder.log" 2>&1 || lacks "the package index does not give it ($folder.log): $(tail -1 "$folder.log")"
+		"torch==$version" "${packages[@]}" >>"$folder.log" 2>&1 ||
+		lacks "the package index does not give it ($folder.log): $(tail -1 "$folder.log")"
 	as_wanted || lacks "it does not start ($folder.log)"
 fi
 if [[ ! ${TALLY_LIBRARY-} ]]; then

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import jobs
+import wheel_backend
 from torch_test import torch
 
 EXAMPLES = os.path.join(jobs.HERE, "..", "..", "..", "examples", "torch")
@@ -16,14 +18,29 @@ LOSS = re.compile(r"^(?:epoch|step) \d+: loss ([0-9.]+)$", re.M)
 
 
 class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # The examples do not import tally: torch finds it as the wheel has it installed, by its entry points.
+        cls.folder = tempfile.TemporaryDirectory()
+        info = os.path.join(cls.folder.name, f"{wheel_backend.NAME}-{wheel_backend.version()}.dist-info")
+        os.mkdir(info)
+        for name, text in (("METADATA", wheel_backend.metadata()), ("entry_points.txt", wheel_backend.ENTRY_POINTS)):
+            with open(os.path.join(info, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        cls.paths = os.pathsep.join([os.path.abspath(os.path.join(jobs.HERE, "..")), cls.folder.name])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
     def losses(self, example, *words, backends):
         """Those that it says with the last backend, and with all of them."""
         found = []
         for backend in backends:
             run = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
                                   os.path.join(EXAMPLES, example), "--backend", backend, *words],
-                                 env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.path.join(jobs.HERE, "..")},
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+                                 env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": self.paths},
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
             self.assertEqual(run.returncode, 0, run.stdout)
             self.assertIn(f"{backend}, 2 ranks", run.stdout)
             found.append(torch.tensor([float(loss) for loss in LOSS.findall(run.stdout)]))
