@@ -107,6 +107,7 @@ class Operations:
             send, recv, result = self._pair(array, out, self._all_shape(array, options))
             self._check_parts(recv, "out", options)
         else:
+            self._counts(options)
             send, recv, result = memory.view(array, "array"), _NONE, None
         return self.start("tally_igather", (send.address, recv.address, send.elements, send.dtype, root), options, result, (send, recv))
 
@@ -119,16 +120,18 @@ class Operations:
         to tally (shape: its array's without the first dimension, which is `size`); the others give an `out`, and None for
         the array."""
         self._check_root(root)
+        counts = self._counts(options)
         send = memory.view(array, "array") if self.rank == root else _NONE
         if out is None:
             shape = _shape(array)
-            if self.rank != root or not shape or shape[0] != self.size or (options and options.counts):
+            if self.rank != root or not shape or shape[0] != self.size or counts is not None:
                 raise ValueError("tally: scatter needs an out, but at a root whose array has a first dimension of length size")
             out = memory.empty(array, tuple(shape[1:]))
         recv = memory.view(out, "out", True)
         self._same_type(send, recv)
         if self.rank == root:
-            self._check_parts(send, "array", options or Options(counts=[recv.elements] * self.size))
+            parts = [recv.elements] * self.size if counts is None else counts
+            self._check_room(send, "array", parts, (options and options.displs) or ())
         return self.start("tally_iscatter", (send.address, recv.address, recv.elements, recv.dtype, root), options, out, (send, recv))
 
     def scatter(self, array: Optional[A], out: Optional[A] = None, root: int = 0, options: Optional[Options] = None) -> A:
@@ -138,20 +141,21 @@ class Operations:
     def ialltoall(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> Work[A]:
         """The array has a part for each rank, one after the other; the result is rank 0's part for this rank, then rank 1's,
         and so on. Shape: the array's; with options.counts an `out` is needed. Never in place."""
-        if out is None and options and options.counts:
+        size = self.size
+        counts = self._counts(options, size * size, 2 * size)
+        if out is None and counts is not None:
             raise ValueError("tally: alltoall with counts needs an out")
-        has_counts = bool(options and options.counts)
-        send, recv, result = self._pair(array, out, None if has_counts else _shape(array))
-        if options and options.counts:
-            places, half = options.displs or (), self.size
-            row = options.counts[self.rank * half:(self.rank + 1) * half]
-            self._check_room(send, "array", row, places[:half])
-            self._check_room(recv, "out", options.counts[self.rank::half], places[half:])
+        send, recv, result = self._pair(array, out, None if counts is not None else _shape(array))
+        if counts is not None:
+            places = (options and options.displs) or ()
+            row = counts[self.rank * size:(self.rank + 1) * size]
+            self._check_room(send, "array", row, places[:size])
+            self._check_room(recv, "out", counts[self.rank::size], places[size:])
             count = sum(row)
-        elif send.elements % self.size:
-            raise ValueError(f"tally: alltoall of {send.elements} elements, which {self.size} ranks cannot share")
+        elif send.elements % size:
+            raise ValueError(f"tally: alltoall of {send.elements} elements, which {size} ranks cannot share")
         else:
-            count = send.elements // self.size
+            count = send.elements // size
         return self.start("tally_ialltoall", (send.address, recv.address, count, send.dtype), options, result, (send, recv))
 
     def alltoall(self, array: A, out: Optional[A] = None, options: Optional[Options] = None) -> A:
@@ -208,32 +212,38 @@ class Operations:
 
     def _all_shape(self, array: Any, options: Optional[Options]) -> Optional[tuple[int, ...]]:
         """Of all ranks' parts; None: with gaps."""
-        if options and options.displs:
+        if options and options.displs is not None:
             return None
-        if options and options.counts:
-            return (sum(options.counts),)
-        return (self.size, *array.shape)
+        counts = self._counts(options)
+        return (self.size, *array.shape) if counts is None else (sum(counts),)
 
     def _part_shape(self, array: Any, options: Optional[Options]) -> tuple[int, ...]:
         """Of this rank's part of an array that has all."""
-        if options and options.counts:
-            return (options.counts[self.rank],)
+        counts = self._counts(options)
+        if counts is not None:
+            return (counts[self.rank],)
         shape = tuple(array.shape)
         if not shape or shape[0] % self.size:
             raise ValueError(f"tally: {self.size} ranks cannot share an array of shape {shape}")
         return (shape[0] // self.size, *shape[1:])
 
+    def _counts(self, options: Optional[Options], parts: int = 0, places: int = 0) -> Optional[Sequence[int]]:
+        """options.counts; None: equal parts. libtally reads as many counts and displs as there are parts and places, on all
+        ranks, and cannot see how many it is given. parts, places: 0: one for each rank."""
+        counts, displs = (options.counts, options.displs) if options else (None, None)
+        for name, numbers, wanted in (("counts", counts, parts or self.size), ("displs", displs, places or self.size)):
+            if numbers is not None and len(numbers) != wanted:
+                raise ValueError(f"tally: options.{name} has {len(numbers)} numbers, and {self.size} ranks need {wanted}")
+        return counts
+
     def _check_parts(self, whole: memory.View, what: str, options: Optional[Options]) -> None:
         """An array that has all ranks' parts has room for them."""
-        if options and options.counts:
-            if len(options.counts) != self.size:
-                raise ValueError(f"tally: options.counts has {len(options.counts)} numbers, and there are {self.size} ranks")
-            self._check_room(whole, what, options.counts, options.displs or ())
+        counts = self._counts(options)
+        if counts is not None:
+            self._check_room(whole, what, counts, (options and options.displs) or ())
 
     @staticmethod
     def _check_room(whole: memory.View, what: str, counts: Sequence[int], displs: Sequence[int]) -> None:
-        if displs and len(displs) != len(counts):
-            raise ValueError(f"tally: options.displs has {len(displs)} numbers for {len(counts)} parts")
         end = max([at + n for at, n in zip(displs, counts) if n], default=0) if displs else sum(counts)
         if end > whole.elements or min([*displs, *counts], default=0) < 0:
             raise ValueError(f"tally: {what} has {whole.elements} elements, and its parts go from {min(displs, default=0)} to {end}")

@@ -149,8 +149,26 @@ def with_gaps(comm):
     refuses("parts go from", comm.reduce_scatter, whole[:displs[0]], out=mine, options=options)
     if rank == 0:
         refuses("parts go", comm.scatter, numpy.zeros(size - 1), numpy.zeros(1))
-    refuses(f"numbers for {size} parts", comm.allgather, mine, numpy.zeros(length, numpy.int32),
-            tally.Options(counts=counts, displs=displs + [0]))
+    of_wrong_lengths(comm)
+
+
+def of_wrong_lengths(comm):
+    """Counts and places that libtally would read beyond their end, on roots and on others; and arrays that it would."""
+    rank, size = comm.rank, comm.size
+    calls = ((comm.allgather, numpy.zeros(1), {}, size, size), (comm.reduce_scatter, numpy.zeros(size), {}, size, size),
+             (comm.gather, numpy.zeros(1), {"root": size - 1}, size, size),
+             (comm.scatter, numpy.zeros(size), {"root": size - 1}, size, size),
+             (comm.alltoall, numpy.zeros(size), {}, size * size, 2 * size))
+    for call, array, named, parts, places in calls:
+        out = numpy.zeros(size if call in (comm.allgather, comm.gather, comm.alltoall) else 1)
+        for n in {0, parts - 1, parts + 1}:
+            refuses(f"counts has {n} numbers, and {size} ranks need {parts}", call, array, out=out, **named,
+                    options=tally.Options(counts=[1] * n))
+        for n in {0, places - 1, places + 1}:
+            refuses(f"displs has {n} numbers, and {size} ranks need {places}", call, array, out=out, **named,
+                    options=tally.Options(counts=[1] * parts, displs=[0] * n))
+    if rank == 0:
+        refuses("parts go", comm.scatter, numpy.zeros(2 * size - 1), numpy.zeros(2), options=tally.Options(name="short"))
 
 
 def own_operation(rank, size):
