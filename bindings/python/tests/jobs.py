@@ -41,7 +41,10 @@ class Case(unittest.TestCase):
         try:
             for rank, sent in ((kill, signal.SIGKILL), (signal_to, signal.SIGINT)):
                 if rank is not None:
-                    self.assertEqual(processes[rank].stdout.readline(), "READY\n")
+                    lines = [processes[rank].stdout.readline()]
+                    while lines[-1] not in ("READY\n", ""):  # Gloo may warn before it
+                        lines.append(processes[rank].stdout.readline())
+                    self.assertTrue(lines[-1], f"rank {rank} of {function} ended before it was READY:\n{''.join(lines)}")
                     time.sleep(0.2)
                     processes[rank].send_signal(sent)
             said = [process.communicate(timeout=limit_s)[0] for process in processes]

@@ -3,6 +3,7 @@
 """What becomes of a training with the backend "tally" when ranks are killed, restarted and interrupted: below torchrun, with the
 process group of torchrun's own store."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,9 +51,9 @@ def killed():
         try:
             train(100, at_step)
         except dist.DistBackendError as error:
-            assert "rank 1" in str(error), error
-            note(f"named-{rank}")
-            time.sleep(20)  # torchrun ends it
+            # Or another that torchrun has ended because of it.
+            note(f"named-{rank}" if re.search(r"\brank \d", str(error)) else f"unnamed-{rank}")
+            time.sleep(20)  # torchrun ends it, maybe before it has come here
             raise
     sums = [train(5)]
     dist.destroy_process_group()
@@ -80,20 +81,24 @@ def waits(rank, size):
     """Ctrl-C where a rank waits for one that does not come."""
     torch_test.begin(rank, size)
     dist.barrier()
+    interrupted = f"{os.environ['MEET']}/interrupted"
     if rank:
+        end = time.monotonic() + 20
+        while not os.path.exists(interrupted):
+            assert time.monotonic() < end, "Ctrl-C does not end a wait"
+            time.sleep(0.01)
         try:
-            time.sleep(1)
             dist.all_reduce(torch.ones(1))
             raise AssertionError("no error")
         except dist.DistBackendError as error:
             assert "rank 0" in str(error), error
             os._exit(0)
     print("READY", flush=True)
-    begin_s = time.monotonic()
     try:
         dist.all_reduce(torch.ones(5))
     except KeyboardInterrupt:
-        assert time.monotonic() - begin_s < 1.2, "the signal is sent after 0.2 s"
+        with open(interrupted, "w", encoding="ascii"):
+            pass
         raise
 
 
@@ -111,13 +116,16 @@ class Elastic(torch_test.Together):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
 
-    def test_a_killed_rank_is_named_and_all_start_again(self):
+    def test_all_start_again_after_a_killed_rank(self):
         with tempfile.TemporaryDirectory() as folder:
             process = self.torchrun("killed", folder, "--max-restarts=1", "--monitor-interval=1")
             said = self.end(process, 200)
             notes = set(os.listdir(folder))
             self.assertEqual(process.returncode, 0, said)
-            self.assertEqual(notes, {f"trained-{rank}-1" for rank in range(RANKS)} | {"named-0", "named-2"}, said)
+            trained = {f"trained-{rank}-1" for rank in range(RANKS)}
+            self.assertLessEqual(trained, notes, said)
+            # Whether these come to their notes before torchrun ends them is not known.
+            self.assertLessEqual(notes, trained | {"named-0", "named-2"}, said)
 
     def test_ctrl_c_ends_a_training(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +144,7 @@ class Elastic(torch_test.Together):
             said = self.end(process, 30)
             self.assertEqual(alive, [], said)
             self.assertTrue([name for name in os.listdir(folder) if name.startswith("interrupted")], said)
-            self.assertLess(took_s, 15, said)  # torchrun kills after 30; test_ctrl_c_ends_a_wait measures
+            self.assertLess(took_s, 15, said)  # torchrun kills after 30
 
     def test_ctrl_c_ends_a_wait(self):
         self.together(2, "waits", signal_to=0, fails=(0,))

@@ -211,10 +211,11 @@ def comes_again(rank, size):
             raise AssertionError("alone, and no error")
         except dist.DistBackendError as error:
             assert "rank 1" in str(error) and "Timed out" in str(error), error
+        store.set("tried", "in vain")
     else:
-        time.sleep(2)
+        store.wait(["tried"], datetime.timedelta(seconds=120))
     for _ in range(2):
-        group = tally.torch.ProcessGroupTally(store, rank, size, datetime.timedelta(seconds=20))
+        group = tally.torch.ProcessGroupTally(store, rank, size, datetime.timedelta(seconds=60))
         tensor = torch.ones(1)
         group.allreduce([tensor]).wait()
         assert tensor.item() == size
