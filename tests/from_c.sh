@@ -24,7 +24,7 @@ if [[ ! -s $debian || $(find "$debian" -mtime +6) ]]; then
 	if nice -n 19 mmdebstrap --variant=minbase --aptopt='Acquire::Retries "3"' --skip=cleanup/apt --customize-hook='
 		APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get install -y --download-only --no-install-recommends '"${packages[*]}" \
 		bookworm "$root.tar" >"$root/log" 2>&1; then
-		rm -f "$(dirname "$build")"/debian-12-*.tar
+		rm -f "$(dirname "$build")"/debian-12-bare-*.tar
 		mv "$root.tar" "$debian"
 		echo "made $debian: $SECONDS s"
 	else
