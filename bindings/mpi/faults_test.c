@@ -2,7 +2,7 @@
 /*
  * faults_test.c - one rank has no memory for a call: all ranks' calls end with an error, which goes to the communicator's
  * handler, and other communicators live on. faults_test required: with TALLY_MPI_REQUIRE and no aggregator, each call that
- * tally would do is an error. Needs the library preloaded, with TALLY_MPI_PERSISTENT=1 and TALLY_MPI_MIN_BYTES=8.
+ * tally would do is an error. faults_test hosts: and those alone, if rank 2's host is another. Needs the library preloaded, with TALLY_MPI_PERSISTENT=1 and TALLY_MPI_MIN_BYTES=8.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -122,6 +122,25 @@ static void each_call_is_refused(void)
 	}
 }
 
+/* With nothing set a communicator of one host is MPI's, with an aggregator and without. */
+static void one_host_goes_on(void)
+{
+	enum { NUMBER = 1024 };
+	static double in[NUMBER], out[NUMBER];
+	MPI_Comm comm = world_copy(), half;
+
+	for (int i = 0; i < NUMBER; i++)
+		in[i] = rank ? -i : 3 * i;
+	expect(MPI_Allreduce(in, out, NUMBER, MPI_DOUBLE, MPI_SUM, comm) != MPI_SUCCESS,
+	       "a sum of two hosts without an aggregator");
+	MPI_Comm_split(comm, rank / 2, rank, &half);
+	expect(MPI_Allreduce(in, out, NUMBER, MPI_DOUBLE, MPI_SUM, half) == MPI_SUCCESS &&
+		       out[1] == (rank < 2 ? 2 : -1) && out[NUMBER - 1] == out[1] * (NUMBER - 1),
+	       "a sum of one host without an aggregator");
+	MPI_Comm_free(&half);
+	MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -129,6 +148,8 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if (argc > 1 && !strcmp(argv[1], "required"))
 		each_call_is_refused();
+	else if (argc > 1 && !strcmp(argv[1], "hosts"))
+		one_host_goes_on();
 	else
 		one_has_no_memory();
 	if (!rank)

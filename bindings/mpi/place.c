@@ -278,7 +278,8 @@ static void settle(struct place *place, const struct greeting *all)
 	place->min_bytes = all[0].min_bytes;
 	if (place->min_bytes != UINT64_MAX)
 		return;
-	if (is_one_host && !place->never)
+	/* With an aggregator it would be MPI's, too: that there is none is no error (TALLY_MPI_REQUIRE). */
+	if (is_one_host && place->never != WHY_SHIM)
 		place->never = WHY_HOST;
 	place->min_bytes = min_bytes_default;
 }
