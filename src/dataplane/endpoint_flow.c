@@ -188,7 +188,8 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 	uint32_t elements = actions->stored.elements;
 	void *at;
 
-	if (!elements || segments_wish(op, first, elements) == WORKER_WANTS_NONE)
+	if (!elements || segments_wish(op, first, elements) == WORKER_WANTS_NONE ||
+	    segments_are_there(op, first, elements))
 		return;
 	at = segments_write(op, first, elements, endpoint->scratch);
 	if (actions->stored_round == WIRE_DETAIL) { /* it amends what is there */

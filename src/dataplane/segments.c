@@ -79,6 +79,20 @@ const void *segments_read(const struct endpoint_op *op, enum segments_side side,
 	return scratch;
 }
 
+static bool is_there(const struct endpoint_op *op, const struct endpoint_segment *segment)
+{
+	return op->op == LANES_COPY && segment->source && segment->source == segment->destination;
+}
+
+bool segments_are_there(const struct endpoint_op *op, uint64_t first, uint32_t count)
+{
+	const struct endpoint_segment all = { 0, op->count, op->source, op->destination };
+
+	if (!op->segments_count || !count)
+		return is_there(op, &all);
+	return whole(op, SEGMENTS_DESTINATION, first, count) && is_there(op, segment_of(op, first));
+}
+
 void *segments_write(const struct endpoint_op *op, uint64_t first, uint32_t count, void *scratch)
 {
 	uint8_t *in_place = whole(op, SEGMENTS_DESTINATION, first, count);
@@ -98,7 +112,7 @@ void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t cou
 	     first = segment->first + segment->count, segment++) {
 		size_t bytes = share(op, segment, first, end);
 
-		if (segment->destination)
+		if (segment->destination && !is_there(op, segment))
 			memcpy(place(op, segment, SEGMENTS_DESTINATION, first), from, bytes);
 		from += bytes;
 	}

@@ -29,10 +29,13 @@ const void *segments_read(const struct endpoint_op *op, enum segments_side side,
 			  uint32_t count, void *scratch);
 
 /* Where to write elements [first, first + count) of the destination: in place, or `scratch`; then
- * segments_written brings what is in the scratch to its places. */
+ * segments_written brings what is in the scratch to its places. Not of elements that are there (segments_are_there). */
 void *segments_write(const struct endpoint_op *op, uint64_t first, uint32_t count, void *scratch);
 void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t count,
 		      const void *scratch);
+
+/* They are where they are to be, all of them: this rank's own, copied in place. Its memory may not be written to. */
+bool segments_are_there(const struct endpoint_op *op, uint64_t first, uint32_t count);
 
 /* What this rank wants of these elements, which are some. */
 enum worker_wish segments_wish(const struct endpoint_op *op, uint64_t first, uint32_t count);

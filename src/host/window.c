@@ -97,6 +97,8 @@ static void window_put(const struct endpoint_op *op, uint64_t first, uint32_t co
 {
 	void *to = segments_write(op, first, count, from);
 
+	if (segments_are_there(op, first, count))
+		return;
 	if (to == from)
 		segments_written(op, first, count, from);
 	else if (is_large)

@@ -3,13 +3,14 @@
 """every_collective.py LIBTALLY [RANKS...] - reduce, broadcast, gather and their kin through libtally, of every type. What
 is right is put together here from what the ranks send; sums are those of tests/interop/lanes.py, to the bit.
 
-Jobs of 1 to 5 ranks in local mode. Sizes are around those of packets; in place and not; of equal parts, and of parts of
-their own sizes and places; blocking, and in a group; in parts of a split; from two threads at once, on two
-communicators. every_collective.py --rank ... is one rank; the first process works out what is right.
+Jobs of 1 to 5 ranks in local mode. Sizes are around those of packets; in place and not, a broadcast from memory that
+cannot be written to; of equal parts, and of parts of their own sizes and places; blocking, and in a group; in parts of a
+split; from two threads at once, on two communicators. every_collective.py --rank ... is one rank; the first process works out what is right.
 Each type has one operation at each size, and three types have the largest size; with WHOLE=1 in the environment every type
 has every operation at every size (minutes)."""
 import collections
 import ctypes
+import mmap
 import sys
 import tempfile
 import threading
@@ -135,6 +136,16 @@ def shape_of(case, n):
 
 # ---- a rank ----
 
+def read_only(data):
+    """Memory that holds the data; who writes to it dies."""
+    pages = mmap.mmap(-1, len(data) + 1)
+    pages[:len(data)] = data
+    memory = (ctypes.c_char * (len(data) + 1)).from_buffer(pages)
+    if ctypes.CDLL(None).mprotect(ctypes.c_void_p(ctypes.addressof(memory)), ctypes.c_size_t(len(data) + 1), mmap.PROT_READ):
+        raise SystemExit("mprotect fails")
+    return memory
+
+
 class Rank(every_type.Rank):
     def buffers(self, shape, rank):
         """send, recv and what holds recv: addresses, or None where the rank needs none."""
@@ -145,6 +156,9 @@ class Rank(every_type.Rank):
         mine = shape.displs[rank] * shape.width
         at = [ctypes.addressof(send), ctypes.addressof(recv)]
         if case.is_in_place and shape.sends(rank) and shape.receives(rank):
+            if case.kind == BROADCAST:
+                send = read_only(data)
+                at[0] = ctypes.addressof(send)
             if case.kind in (REDUCE, BROADCAST):
                 recv, at[1] = send, at[0]
             elif case.kind in WANTS_ALL:
