@@ -30,7 +30,7 @@ mkdir -p "$root/wheels"
 # shellcheck disable=SC2016 # Python's
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python python3 -c 'import sys, wheel_backend; print(wheel_backend.build_wheel(sys.argv[1]))' \
 	"$root/wheels" 2>"$root/log" || { cat "$root/log" && exit 1; }
-sed -n "s/.*tally run -n 4 -- python3 -c '\(.*\)'\$/\1/p" README.md >"$root/example.py"
+sed -n "s/.*tally run -n 4 -- [^ ]*python3* -c '\(.*\)'\$/\1/p" README.md >"$root/example.py"
 [[ -s $root/example.py ]] || { echo "FAILED: README has no example for four ranks to try" && exit 1; }
 
 cat >"$root/install" <<'END'

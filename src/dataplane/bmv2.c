@@ -335,9 +335,11 @@ int bmv2_ports(struct bmv2 *bmv2, bool ports[BMV2_PORTS])
 
 static uint32_t value_bytes(const struct bmv2_value *value, uint8_t bytes[8])
 {
-	for (uint32_t i = 0; i < value->bytes; i++)
-		bytes[i] = (uint8_t)(value->value >> 8 * (value->bytes - 1 - i));
-	return value->bytes;
+	uint32_t count = value->bytes < sizeof(value->value) ? value->bytes : sizeof(value->value);
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes[i] = (uint8_t)(value->value >> 8 * (count - 1 - i));
+	return count;
 }
 
 static void put_data(struct thrift_out *out, int16_t field, const struct bmv2_value *data,

@@ -178,8 +178,8 @@ void server_say_report(struct server *server, uint32_t shard)
 static const char *const refusals[ENGINE_REFUSALS] = {
 	[ENGINE_REFUSED_ADDRESS]    = "the address is not that rank's (has it changed?)",
 	[ENGINE_REFUSED_GENERATION] = "the generation is not the job's (of an earlier job?)",
-	[ENGINE_REFUSED_AROUND]     = "its HELLO has not come through the switch, which then cannot sum for it: run that "
-				      "rank on a host behind a port of the switch, not on tallyd's (man tallyd, --engine)",
+	[ENGINE_REFUSED_AROUND]     = ("its HELLO has not come through the switch, which then cannot sum for it: run that "
+				       "rank on a host behind a port of the switch, not on tallyd's (man tallyd, --engine)"),
 	[ENGINE_REFUSED_TABLE_ADDRESS]    = "the address is not that worker's (has it changed?)",
 	[ENGINE_REFUSED_TABLE_GENERATION] = "the generation is not the table's (of before a fence?)",
 	[ENGINE_REFUSED_NONCE]      = "a HELLO without the nonce of that rank, or an old one",
