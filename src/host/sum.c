@@ -77,7 +77,21 @@ static void lanes_join(const struct sum *sum, int32_t *to, const int32_t *lane, 
 		switch_add(to, lane, count, NULL);
 }
 
-/* What a switch and a worker do of it on the network, in one place. */
+/* The lanes of a DETAIL round. */
+static void details_join(const struct sum *sum, int32_t *total, const void *const *from,
+			 uint32_t ranks, size_t first, uint32_t count)
+{
+	int32_t lane[WIRE_LANES_MAX] = { 0 };
+
+	memset(total, 0, WIRE_LANES_MAX * sizeof(*total));
+	for (uint32_t r = 0; r < ranks; r++) {
+		sum->lanes.way->detail(&sum->lanes, lane, at(from[r], first, sum->bytes), count);
+		switch_add(total, lane, WIRE_LANES_MAX, NULL);
+	}
+}
+
+/* What a switch and a worker do of it on the network, in one place. `to` may be one of `from`: what is read, DETAIL's too
+ * (R-WK-10), is read before anything is written. */
 static uint64_t packet_run(const struct sum *sum, void *to, const void *const *from, uint32_t ranks,
 			   size_t first, uint32_t count)
 {
@@ -85,7 +99,7 @@ static uint64_t packet_run(const struct sum *sum, void *to, const void *const *f
 	uint32_t exponent = exponent_of(sum, from, ranks, first, count);
 	uint32_t filled = map_lanes(lanes->shape, count);
 	uint32_t all = (filled + WIRE_LANES_STEP - 1) / WIRE_LANES_STEP * WIRE_LANES_STEP;
-	int32_t lane[WIRE_LANES_MAX], total[WIRE_LANES_MAX];
+	int32_t lane[WIRE_LANES_MAX], total[WIRE_LANES_MAX], detail[WIRE_LANES_MAX];
 	uint64_t saturated;
 	uint8_t flags = 0;
 
@@ -99,17 +113,10 @@ static uint64_t packet_run(const struct sum *sum, void *to, const void *const *f
 		else
 			memcpy(total, lane, all * sizeof(*total));
 	}
+	if (flags)
+		details_join(sum, detail, from, ranks, first, count);
 	saturated = lanes->way->unpack(lanes, to, total, count, exponent, flags);
-	if (!flags)
-		return saturated;
-	for (uint32_t r = 0; r < ranks; r++) {
-		lanes->way->detail(lanes, lane, at(from[r], first, sum->bytes), count);
-		if (r)
-			switch_add(total, lane, all, NULL);
-		else
-			memcpy(total, lane, all * sizeof(*total));
-	}
-	return saturated + lanes->way->amend(lanes, to, total, count);
+	return flags ? saturated + lanes->way->amend(lanes, to, detail, count) : saturated;
 }
 
 static uint64_t lanes_run(const struct sum *sum, void *to, const void *const *from, uint32_t ranks,
