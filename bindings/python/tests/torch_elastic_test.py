@@ -72,8 +72,10 @@ def endless():
             note(f"runs-{rank}")
     try:
         train(10**6, at_step)
-    except KeyboardInterrupt:
-        note(f"interrupted-{rank}")
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # torch makes a RuntimeError of one that meets its own C++.
+        if "KeyboardInterrupt" in repr(error):
+            note(f"interrupted-{rank}")
         raise
 
 
