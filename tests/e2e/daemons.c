@@ -5,8 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,13 +12,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "files/hot_map.h"
+#include "tests/e2e/ports.h"
 
 enum { POLL_MS = 2, SAID_BYTES = 1 << 18 };
 
@@ -290,48 +287,16 @@ const char *daemon_said(const struct daemon *daemon, const char *what)
 	return last;
 }
 
-/* Whether nobody has it, over UDP or TCP. */
-static bool is_free(uint16_t port)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
-	bool is = true;
-
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	for (int kind = SOCK_STREAM; is && kind <= SOCK_DGRAM; kind++) {
-		int fd = socket(AF_INET, kind, 0);
-
-		is = fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at));
-		close(fd);
-	}
-	return is;
-}
-
-/* What the kernel gives to sockets that ask for any port lies above these: while a daemon is dead, no other socket gets
- * its port. */
-static uint16_t port_below_any(void)
-{
-	enum { FIRST = 20000, TRIES = 100 };
-	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "r");
-	uint32_t end = 0;
-	uint16_t draw;
-
-	if (!file || fscanf(file, "%" SCNu32, &end) != 1 || end <= FIRST)
-		test_fail("ip_local_port_range: no ports from %d up are left to daemons", FIRST);
-	fclose(file);
-	for (int i = 0; i < TRIES; i++) {
-		if (getrandom(&draw, sizeof(draw), 0) != sizeof(draw))
-			test_fail("getrandom: %s", strerror(errno));
-		draw = (uint16_t)(FIRST + draw % (end - FIRST));
-		if (is_free(draw))
-			return draw;
-	}
-	test_fail("%d ports were tried, and none is free", TRIES);
-}
-
 const char *daemon_address(struct daemon *daemon)
 {
-	if (!*daemon->address)
-		snprintf(daemon->address, sizeof(daemon->address), "127.0.0.1:%u",
-			 port_below_any());
+	const char *family = getenv("RANKS_FAMILY");
+	bool is_v6 = family && !strcmp(family, "6");
+	uint16_t port = *daemon->address ? 0 : port_free(is_v6);
+
+	if (!*daemon->address && !port)
+		test_fail("no port of loopback is free");
+	if (port)
+		snprintf(daemon->address, sizeof(daemon->address), "%s:%u",
+			 is_v6 ? "[::1]" : "127.0.0.1", port);
 	return daemon->address;
 }

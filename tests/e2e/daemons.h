@@ -61,8 +61,7 @@ void daemon_end(struct daemon *daemon, int signal_number);
 /* What follows the last `what` in the whole lines of this life, up to a comma, a blank or the line's end; NULL: it has
  * not said that. Valid until the next call. */
 const char *daemon_said(const struct daemon *daemon, const char *what);
-/* To be given to all its lives: where the last one was; before the first a port of 127.0.0.1 that no socket gets which asks
- * for any. */
+/* To be given to all its lives: the same address of loopback (IPv6: RANKS_FAMILY=6), at a port of ports.h. */
 const char *daemon_address(struct daemon *daemon);
 
 #endif

@@ -487,10 +487,6 @@ static void begin(int argc, char **argv)
 	test_begin("kv_exact");
 	if (!aggregator_program && !strcmp(who, "aggregator"))
 		test_fail("there is no aggregator to be killed");
-	if (getenv("RANKS_FAMILY") && !strcmp(getenv("RANKS_FAMILY"), "6")) {
-		strcpy(server.address, "[::1]:0");
-		strcpy(aggregator.address, "[::1]:0");
-	}
 	if (library)
 		cut_begin(library);
 	shared = test_shared(sizeof(*shared));

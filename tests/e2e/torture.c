@@ -5,19 +5,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { OPTIONS_MAX = 16, PORT_TRIES = 100, STILL_S = 300 };
+#include "ports.h"
+
+enum { OPTIONS_MAX = 16, STILL_S = 300 };
 
 double now_s(void)
 {
@@ -88,40 +88,6 @@ bool torture_is_v6(void)
 static const char *loopback(void)
 {
 	return torture_is_v6() ? "[::1]" : "127.0.0.1";
-}
-
-/* The port it has got; 0: it is somebody's. */
-static uint16_t port_bind(int fd, uint16_t port)
-{
-	struct sockaddr_in v4 = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				  .sin_port = htons(port) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-				   .sin6_addr = IN6ADDR_LOOPBACK_INIT,
-				   .sin6_port = htons(port) };
-	struct sockaddr *at = torture_is_v6() ? (void *)&v6 : (void *)&v4;
-	socklen_t bytes = torture_is_v6() ? sizeof(v6) : sizeof(v4);
-
-	if (fd < 0 || bind(fd, at, bytes) || getsockname(fd, at, &bytes))
-		return 0;
-	return ntohs(torture_is_v6() ? v6.sin6_port : v4.sin_port);
-}
-
-uint16_t port_free(void)
-{
-	int family = torture_is_v6() ? AF_INET6 : AF_INET;
-	uint16_t port = 0;
-
-	for (uint32_t i = 0; i < PORT_TRIES && !port; i++) {
-		int udp = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		int tcp = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		port = port_bind(udp, 0);
-		port = port ? port_bind(tcp, port) : 0;
-		close(udp);
-		close(tcp);
-	}
-	return port;
 }
 
 bool torture_lacks_family(void)
@@ -203,6 +169,8 @@ bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port
 	if (pipe2(fds, O_CLOEXEC))
 		return false;
 	*daemon = (struct daemon){ .program = program, .log_fd = fds[0] };
+	if (!port)
+		port = port_free(torture_is_v6());
 	daemon->pid = fork_bound();
 	if (daemon->pid == 0)
 		daemon_main(program, port, fds[1], more);

@@ -37,10 +37,8 @@ struct holds {
 	unsigned long long bytes;
 };
 
-/* A port of loopback that tallyd could have now, for TCP and for UDP; 0: none. */
-uint16_t port_free(void);
-/* Starts program on 127.0.0.1:port, with TORTURE_FAMILY=6 in the environment on [::1]:port (0: the kernel
- * chooses), and waits until it is ready. */
+/* Starts program on 127.0.0.1:port, with TORTURE_FAMILY=6 in the environment on [::1]:port (0: one of
+ * ports.h), and waits until it is ready. */
 bool daemon_start(struct daemon *daemon, const char *program, uint16_t port);
 /* Likewise, with further options up to a NULL, at most ten words. */
 bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port,

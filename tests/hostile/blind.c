@@ -451,7 +451,7 @@ static int kind_run(const char *program)
 	uint64_t lost;
 
 	memset(shared, 0, sizeof(*shared));
-	if (!daemon_start_with(&tallyd, program, port_free(), is_kernel ? in_kernel : more))
+	if (!daemon_start_with(&tallyd, program, 0, is_kernel ? in_kernel : more))
 		return is_kernel && strstr(tallyd.log, "built without") ? 77 : 1;
 	for (uint32_t rank = 0; rank < RANKS; rank++) {
 		pid[rank] = fork_bound();

@@ -400,7 +400,7 @@ int main(int argc, char **argv)
 	seed = argc > 4 ? argument("SEED", argv[4], 0) : seed;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
-	if (shared == MAP_FAILED || !daemon_start(&tallyd, argv[1], port_free()))
+	if (shared == MAP_FAILED || !daemon_start(&tallyd, argv[1], 0))
 		return 1;
 	for (uint32_t rank = 0; rank < RANKS; rank++) {
 		pid[rank] = fork_bound();

@@ -526,7 +526,7 @@ int main(int argc, char **argv)
 	rng_init(&rng, seed, 99);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	network_own(); /* where it may: nobody else's ports are there */
-	if (!daemon_start(&tallyd, argv[1], port_free()))
+	if (!daemon_start(&tallyd, argv[1], 0))
 		return 1;
 	place_run(PLACE_INSIDE, "summed by tally-ps:");
 	played_begin();

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports.h - ports for daemons that a test ends and starts again. */
+#ifndef TESTS_E2E_PORTS_H
+#define TESTS_E2E_PORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A port of loopback that nobody has over UDP or TCP, below those that the kernel gives to sockets which ask for any: nobody
+ * gets it while the daemon is dead. 0: there is none. */
+uint16_t port_free(bool is_v6);
+
+#endif
