@@ -37,6 +37,7 @@ enum phase { PHASE_NONE, PHASE_INIT, PHASE_SUMS, PHASE_FINALIZE, PHASES };
 static const char *const phase_names[PHASES] = { "start", "init", "sums", "finalize" };
 
 struct report {
+	uint32_t cycle;   /* which job it is in, or ended in */
 	enum phase phase; /* where it is; after an error, where that met it */
 	double call_s;    /* init: when that call began */
 	double told_s;
@@ -113,6 +114,7 @@ static bool life(const struct round *round, uint32_t rank, uint32_t cycle, int32
 	rng_init(&rng, round->seed, cycle); /* the same on all ranks */
 	count = 1 + rng_below(&rng, SUMS_MAX);
 	report->call_s = now_s();
+	report->cycle = cycle;
 	report->phase = PHASE_INIT;
 	report->result = join(&comm, job, RANKS, rank, INIT_S);
 	if (!report->result)
@@ -232,11 +234,26 @@ static void complain(const struct round *round, uint32_t rank, const char *what)
 	       report->told_s - round->kill_s, report->text);
 }
 
+/* Whom a survivor is told of. Who still had a result of the job in which a rank was killed goes on to the next one. In local
+ * mode rank 0 is the aggregator of that: if it has had none, it does not come, and nobody there knows of another. */
+static const char *awaited(const struct round *round, const struct report *report)
+{
+	static char who[48];
+	uint32_t rank = round->victim;
+
+	if (is_local && report->cycle > shared->report[0].cycle)
+		rank = 0;
+	if (rank < RANKS)
+		snprintf(who, sizeof(who), "rank %u", rank);
+	else
+		snprintf(who, sizeof(who), "%s", tallyd.address);
+	return who;
+}
+
 static void judge_survivor(const struct round *round, uint32_t rank)
 {
 	const struct report *report = &shared->report[rank];
 	double from_s = round->kill_s, notice_s, late_s = notice_s_max + *still_s - round->still_s;
-	char who[48];
 
 	if (report->phase == PHASE_INIT && report->call_s > from_s)
 		from_s = report->call_s; /* it came later */
@@ -245,10 +262,6 @@ static void judge_survivor(const struct round *round, uint32_t rank)
 	if (is_stopped) /* ... while it meets the others; rank 0 alone decides how long */
 		late_s += round->victim ? INIT_S : SILENT_S;
 	notice_s = report->told_s - from_s;
-	if (round->victim < RANKS)
-		snprintf(who, sizeof(who), "rank %u", round->victim);
-	else
-		snprintf(who, sizeof(who), "%s", tallyd.address);
 	if (report->is_leaking) {
 		complain(round, rank, "shared memory stays");
 		sums.leaks++;
@@ -260,7 +273,7 @@ static void judge_survivor(const struct round *round, uint32_t rank)
 		complain(round, rank, "HANGS");
 		sums.hangs++;
 		return;
-	} else if (!strstr(report->text, who)) {
+	} else if (!strstr(report->text, awaited(round, report))) {
 		complain(round, rank, "is not told who");
 		sums.unnamed++;
 	} else if (notice_s > late_s) {
