@@ -291,12 +291,14 @@ const char *daemon_address(struct daemon *daemon)
 {
 	const char *family = getenv("RANKS_FAMILY");
 	bool is_v6 = family && !strcmp(family, "6");
-	uint16_t port = *daemon->address ? 0 : port_free(is_v6);
+	uint16_t port;
 
-	if (!*daemon->address && !port)
-		test_fail("no port of loopback is free");
-	if (port)
-		snprintf(daemon->address, sizeof(daemon->address), "%s:%u",
-			 is_v6 ? "[::1]" : "127.0.0.1", port);
+	if (*daemon->address)
+		return daemon->address;
+	port = port_free(is_v6);
+	if (!port)
+		test_fail("no port of loopback is free for a daemon: see tests/e2e/ports.h");
+	snprintf(daemon->address, sizeof(daemon->address), "%s:%u", is_v6 ? "[::1]" : "127.0.0.1",
+		 port);
 	return daemon->address;
 }

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A port of loopback that nobody has over UDP or TCP, below those that the kernel gives to sockets which ask for any: nobody
- * gets it while the daemon is dead. 0: there is none. */
+/* A port of loopback that nobody has over UDP or TCP, from 20000 up and below those that the kernel gives to sockets which
+ * ask for any: so no such socket gets it while the daemon is dead. 0: none was found. */
 uint16_t port_free(bool is_v6);
 
 #endif

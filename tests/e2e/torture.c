@@ -166,11 +166,16 @@ bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port
 	const char *at;
 	int fds[2];
 
+	if (!port)
+		port = port_free(torture_is_v6());
+	if (!port) {
+		fprintf(stderr, "no port of loopback is free for %s: see tests/e2e/ports.h\n",
+			program);
+		return false;
+	}
 	if (pipe2(fds, O_CLOEXEC))
 		return false;
 	*daemon = (struct daemon){ .program = program, .log_fd = fds[0] };
-	if (!port)
-		port = port_free(torture_is_v6());
 	daemon->pid = fork_bound();
 	if (daemon->pid == 0)
 		daemon_main(program, port, fds[1], more);
