@@ -336,7 +336,7 @@ for ((run = 0; run < runs; run++)); do
 	done
 done
 echo "# $ranks ranks, batch $batch, links of ${LINK:-1gbit}${DELAY:+, $DELAY us each way}, hub unshaped, $(nproc) processors:$(
-	sed -n 's/^model name[^:]*://p' /proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1-3 /proc/loadavg)"
+	sed -n 's/^model name[^:]*://p' /proc/cpuinfo | sed -n 1p), load $(cut -d ' ' -f 1-3 /proc/loadavg)"
 [[ -z ${DELAY-} ]] || "$lab" delay off | sed 's/^/# /'
 [[ ! -e $scratch/times ]] || table
 [[ ! -e $scratch/sums ]] || cat "$scratch/sums"

@@ -213,7 +213,7 @@ if [[ $quick ]]; then
 fi
 {
 	machine_tell
-	mpirun.openmpi --version 2>/dev/null | head -n 1 || echo 'no Open MPI'
+	mpirun.openmpi --version 2>/dev/null | sed -n 1p || echo 'no Open MPI'
 } >"$out/machine"
 
 measure latency WAYS="sum sum-kernel sum-dense sum-mpi" ITERS="$iterations" --

@@ -22,7 +22,7 @@ trap cleanup EXIT
 # What is behind WORDS in a line of the log, as soon as there is one.
 said() { # LOG PID WORDS
 	for _ in $(seq 600); do
-		sed -n "s/.*$3//p" "$1" | grep . | head -1 && return
+		sed -n "s/.*$3//p" "$1" | grep . | sed -n 1p && return
 		kill -0 "$2" 2>/dev/null || break
 		sleep 0.05
 	done

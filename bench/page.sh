@@ -39,7 +39,7 @@ page_begin() {
 
 # machine_tell: what $out/machine says: processor, how many, kernel, commit, now.
 machine_tell() {
-	sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
+	sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | sed -n 1p
 	nproc
 	uname -sr
 	git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown

@@ -200,7 +200,7 @@ loss() {
 stat_end() { # NAMESPACE DEVICE
 	local program map
 	program=$(ip netns exec "$1" tc filter show dev "$2" ingress 2>/dev/null |
-		grep -o ' id [0-9]*' | awk '{ print $2 }' | head -1)
+		grep -o ' id [0-9]*' | awk '{ print $2 }' | sed -n 1p)
 	[ -n "$program" ] || return 0
 	map=$(bpftool prog show id "$program" -j | grep -o '"map_ids":\[[0-9]*' | grep -o '[0-9]*$')
 	bpftool map dump id "$map" -j | grep -o '"value":[0-9]*' | cut -d: -f2 | tr '\n' ' ' |

@@ -60,7 +60,7 @@ while IFS= read -r row; do
 done <"$dir/rows"
 
 commit=$(git describe --always --dirty --abbrev=12 2>/dev/null || echo 'no commit')
-cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -1)
+cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | sed -n 1p)
 printf '\n%s: commit %s, %d rows, %d not as expected, %d s, %d at a time on %s.\n' \
 	"$(date -u +%F)" "$commit" "$count" "$bad" "$seconds" "$jobs" "${cpu:-$(uname -m)}"
 ((bad == 0))

@@ -28,7 +28,7 @@ compile() {
 		return 0
 	fi
 	echo "FAILED: $1 does not build ($log)"
-	grep -E '^FAILED:|error:|ERROR:|undefined ref|multiple def|^src/.* may not include' "$log" | cut -c1-160 | head -20
+	grep -E '^FAILED:|error:|ERROR:|undefined ref|multiple def|^src/.* may not include' "$log" | cut -c1-160 | sed -n 1,20p
 	count 0 1 0
 	return 1
 }

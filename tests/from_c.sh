@@ -54,7 +54,7 @@ fi
 awk '/^## / { on = /^## From C$/ } /^```/ { is_c = !is_c } on && !is_c && /^    / { print substr($0, 5) }' \
 	README.md >"$root/commands"
 awk '/^## / { on = /^## From C$/ } /^```/ { is_c = !is_c; next } on && is_c' README.md >"$root/average.c"
-if [[ ! -s $root/average.c ]] || ! sed -n 1p "$root/commands" | grep -q '^scripts/deps.sh build ' ||
+if [[ ! -s $root/average.c ]] || [[ $(sed -n 1p "$root/commands") != 'scripts/deps.sh build '* ]] ||
 	! grep -q 'make install' "$root/commands" || ! grep -q 'tally run' "$root/commands"; then
 	echo "FAILED: README has no \"From C\" to try"
 	exit 1

@@ -13,8 +13,8 @@ fail() { echo "FAILED: $*" && failures=$((failures + 1)); }
 
 meson install -C "$build" --no-rebuild --destdir "$tmp/root" >"$tmp/log" 2>&1 || { tail -n 5 "$tmp/log" && exit 1; }
 prefix=$tmp/root/usr/local
-[[ -d $prefix ]] || prefix=$(dirname "$(dirname "$(find "$tmp/root" -name tallyd | head -n 1)")")
-lib=$(dirname "$(find "$prefix" -name libtally.so.0 | head -n 1)")
+[[ -d $prefix ]] || prefix=$(dirname "$(dirname "$(find "$tmp/root" -name tallyd | sed -n 1p)")")
+lib=$(dirname "$(find "$prefix" -name libtally.so.0 | sed -n 1p)")
 for file in bin/tally bin/tallyd bin/tally-ps include/tally.h include/tally_kv.h; do
 	[[ -e $prefix/$file ]] || fail "no $file"
 done
@@ -26,7 +26,8 @@ for mpi in openmpi mpich; do
 	shim=$lib/libtally-mpi-$mpi.so
 	[[ -e $build/bindings/mpi/libtally-mpi-$mpi.so ]] || { echo "SKIP: installed: no $mpi (scripts/deps.sh test)" && continue; }
 	[[ -e $shim ]] || { fail "no $shim" && continue; }
-	ldd "$shim" | grep -q "libtally.so.0 => $lib/" || fail "$shim does not find libtally beside itself: $(ldd "$shim" | grep libtally)"
+	finds=$(ldd "$shim")
+	[[ $finds == *"libtally.so.0 => $lib/"* ]] || fail "$shim does not find libtally beside itself: $finds"
 	launcher=$([[ $mpi == mpich ]] && echo mpiexec.mpich || echo mpirun.openmpi)
 	command -v "$launcher" >/dev/null || continue
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1

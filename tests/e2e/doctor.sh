@@ -52,7 +52,7 @@ start() {
 		grep -q 'ready on .* shard' "$tmp/tallyd" && break
 		sleep 0.1
 	done
-	address=$(sed -nE 's/.*ready on ([][0-9a-f.:]+).*/\1/p' "$tmp/tallyd" | head -1)
+	address=$(sed -nE 's/.*ready on ([][0-9a-f.:]+).*/\1/p' "$tmp/tallyd" | sed -n 1p)
 	address_re=${address/\[/\\[} # as a pattern has it
 }
 

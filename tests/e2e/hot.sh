@@ -321,7 +321,7 @@ served() {
 	flock 8
 	"$tally-ps" --listen 127.0.0.1:0 --workers 1 --dir tables --table t,dim=1,map=served.map 2>served.log 8<&- &
 	ps=$!
-	until [[ $(readlink /proc/$ps/exe) == */tally-ps ]] && find /proc/$ps/fd -lname "*/tables" | grep -q .; do
+	until [[ $(readlink /proc/$ps/exe) == */tally-ps ]] && [[ $(find /proc/$ps/fd -lname "*/tables") ]]; do
 		sleep 0.02
 	done
 	kill -HUP $ps

@@ -156,7 +156,7 @@ ranks_fail() { # NAME SECONDS WORDS...
 				fail "$name: rank $rank does not say \"$word\": $(tail -2 "$tmp/err.$rank")"
 		done
 	done
-	echo "$name: named after $took s: $(grep -o 'error.*' "$tmp/err.0" | head -1 | cut -d ']' -f 2-)"
+	echo "$name: named after $took s: $(grep -o 'error.*' "$tmp/err.0" | sed -n 1p | cut -d ']' -f 2-)"
 }
 
 # What is to happen while a job runs: it has begun (the banner), a second of it, the event; then it fails.

@@ -20,7 +20,7 @@ fi
 # counters: packets seen and dropped so far.
 counters() {
 	local program map
-	program=$(tc filter show dev lo ingress | grep -o ' id [0-9]*' | awk '{ print $2 }' | head -1)
+	program=$(tc filter show dev lo ingress | grep -o ' id [0-9]*' | awk '{ print $2 }' | sed -n 1p)
 	map=$(bpftool prog show id "$program" -j | grep -o '"map_ids":\[[0-9]*' | grep -o '[0-9]*$')
 	bpftool map dump id "$map" -j | grep -o '"value":[0-9]*' | cut -d: -f2 | tr '\n' ' '
 }
