@@ -60,12 +60,15 @@ void admission_end_drain(struct turn *turn)
 }
 
 /* Those who have not left stay in their places until their connections are closed, so that nobody of the
- * next life meets them. */
+ * next life meets them. Rank 0 hears of it last: in local mode the aggregator is in its process, which may exit
+ * as soon as it hears. */
 void admission_end_life(struct turn *turn)
 {
 	remember(turn);
 	admission_log_blame(turn);
-	ADMISSION_EACH(turn, member) {
+	for (uint32_t rank = turn->admission->size; rank-- > 0;) {
+		struct admission_member *member = admission_member_at(turn, rank);
+
 		if (!admission_is_in(member))
 			continue;
 		admission_send(turn, &member->peer, CONTROL_ABORT);
@@ -106,7 +109,9 @@ void admission_end_gathering(struct turn *turn, enum control_type last)
 	remember(turn);
 	refuse_late_comers(turn);
 	admission_log_blame(turn);
-	ADMISSION_EACH(turn, member) {
+	for (uint32_t rank = turn->admission->size; rank-- > 0;) {
+		struct admission_member *member = admission_member_at(turn, rank);
+
 		if (admission_is_in(member))
 			admission_send_last(turn, &member->peer, last);
 	}

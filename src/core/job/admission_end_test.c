@@ -12,7 +12,7 @@ static void admission__a_killed_rank_is_named_to_all_others_at_once(void **state
 	(void)state;
 	bring_to(ADMISSION_STARTED, 10, 3);
 	close_connection(11);
-	assert_done("abort>10 close>10 abort>12 close>12 remove");
+	assert_done("abort>12 close>12 abort>10 close>10 remove");
 	assert_text(CONTROL_REMOTE, 1,
 		    "rank 1 on host11 died: process 111 has closed its connection without leaving");
 	assert_state(ADMISSION_DRAIN);
@@ -232,7 +232,7 @@ static void admission__a_users_abort_is_told_to_all_with_its_text(void **state)
 	(void)state;
 	bring_to(ADMISSION_STARTED, 10, 3);
 	say_abort(12, CONTROL_ABORTED, "loss is NaN");
-	assert_done("close>12 abort>10 close>10 abort>11 close>11 remove");
+	assert_done("close>12 abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_REMOTE, 2, "rank 2 on host12 aborted: loss is NaN");
 }
 
@@ -279,7 +279,7 @@ static void admission__a_shard_without_room_ends_the_job_by_name(void **state)
 	join(11, 1, 2);
 	t.done[0] = 0;
 	step(refusal_of(1, ADMISSION_JOB_ADD));
-	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_done("abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
 		    "job \"train\" of 2: the aggregator has no room for it (shard 1)");
 	/* the other shard's answer to JOB_ADD comes late */
@@ -305,7 +305,7 @@ static void admission__a_path_that_takes_no_packet_ends_the_job_with_its_rank(vo
 				       .rank = 1,
 				       .text = "rank 1 on node1: narrow",
 				       .job_generation = t.admission->generation });
-	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_done("abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_SYSTEM, 1, "job \"train\" of 2: rank 1 on node1: narrow");
 }
 
@@ -321,7 +321,7 @@ static void admission__a_broken_data_path_ends_the_life_by_name(void **state)
 	bring_to(ADMISSION_STARTED, 20, 2);
 	step((struct admission_event){
 		.type = ADMISSION_BROKEN, .rank = 1, .text = "the path is narrow" });
-	assert_done("abort>20 close>20 abort>21 close>21 remove");
+	assert_done("abort>21 close>21 abort>20 close>20 remove");
 	assert_text(CONTROL_SYSTEM, 1, "job \"train\": the path is narrow");
 }
 
@@ -358,7 +358,7 @@ static void admission__sigterms_limit_aborts_a_running_job(void **state)
 	bring_to(ADMISSION_STARTED, 10, 2);
 	event(ADMISSION_TERMINATE);
 	event(ADMISSION_KILL);
-	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_done("abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_REMOTE, CONTROL_RANK_NONE,
 		    "job \"train\": the aggregator is shutting down, the time to end is over");
 }

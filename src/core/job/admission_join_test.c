@@ -23,7 +23,7 @@ static void admission__another_size_is_denied_to_all_with_both_values(void **sta
 	join(10, 0, 3);
 	join(11, 1, 3);
 	join(12, 2, 4);
-	assert_done("deny>12 close>12 deny>10 close>10 deny>11 close>11");
+	assert_done("deny>12 close>12 deny>11 close>11 deny>10 close>10");
 	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
 		    "job \"train\": rank 2 on host12 says size 4, rank 0 on host10 says size 3");
 	assert_state(ADMISSION_NONE);
@@ -100,7 +100,7 @@ static void admission__gathering_timeout_names_the_missing(void **state)
 	assert_done("progress>10 progress>12 progress>10 progress>12");
 	assert_string_equal(t.text, "job \"train\": waiting for ranks 1, 3-7 of 8");
 	wait_seconds(1);
-	assert_done("abort>10 close>10 abort>12 close>12");
+	assert_done("abort>12 close>12 abort>10 close>10");
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		    "job \"train\" of 8: ranks 1, 3-7 did not come in time");
 	assert_string_equal(t.log, t.text);
@@ -150,7 +150,7 @@ static void admission__granted_but_never_ready_is_named(void **state)
 	assert_done("");
 	assert_true(t.actions.wake_ns == t.now_ns + second_ns);
 	wait_seconds(1);
-	assert_done("abort>10 close>10 abort>11 close>11 abort>12 close>12 remove");
+	assert_done("abort>12 close>12 abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		    "job \"train\" of 3: rank 0 on host10, rank 2 on host12 did not get ready in "
 		    "time");
@@ -175,7 +175,7 @@ static void admission__who_is_not_ready_is_named_with_the_members_own_patience(v
 	assert_true(t.actions.wake_ns <= t.now_ns + second_ns);
 	assert_done("add grant>10 grant>11");
 	wait_seconds(1);
-	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_done("abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		    "job \"train\" of 2: rank 1 on host11 did not get ready in time");
 }
@@ -210,7 +210,7 @@ static void admission__shards_that_never_get_ready_end_the_life(void **state)
 	assert_done("");
 	assert_state(ADMISSION_ENABLING);
 	wait_seconds(1);
-	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_done("abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		    "job \"train\" of 2: the aggregator's shards did not get ready in time");
 }

@@ -99,7 +99,7 @@ static void admission__two_living_claims_end_the_gathering_for_all(void **state)
 	t.done[0] = 0;
 	say_pong(10, serial - 1);
 	say_pong(20, serial - 1);
-	assert_done("deny>20 close>20 deny>30 close>30 deny>10 close>10 deny>11 close>11");
+	assert_done("deny>20 close>20 deny>30 close>30 deny>11 close>11 deny>10 close>10");
 	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
 		    "job \"train\": rank 0 is held by process 110 on host10, and process 120 on "
 		    "host20 claims it too; both are alive");
@@ -254,7 +254,7 @@ static void admission__a_gathering_ends_when_only_the_unfit_are_not_in(void **st
 	prepare_key(10, 0, "sesame");
 	t.message.join.size = 3;
 	say(10);
-	assert_done("deny>10 close>10 deny>12 close>12");
+	assert_done("deny>12 close>12 deny>10 close>10");
 	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
 		    "job \"train\": rank 1 on host11 gave a key that is not this aggregator's");
 	for (uint16_t rank = 0; rank < 3; rank++) { /* all had heard of it: they begin anew */
@@ -354,7 +354,7 @@ static void admission__a_process_of_another_version_ends_nothing_alone(void **st
 	assert_done("deny>11 close>11");
 	assert_state(ADMISSION_GATHER);
 	join(12, 2, 3);
-	assert_done("deny>10 close>10 deny>12 close>12");
+	assert_done("deny>12 close>12 deny>10 close>10");
 	assert_int_equal(t.cause, CONTROL_VERSION_BAD);
 }
 

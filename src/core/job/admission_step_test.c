@@ -27,7 +27,7 @@ static void admission__nothing_is_said_to_who_is_being_closed(void **state)
 	(void)state;
 	bring_to(ADMISSION_STARTED, 10, 3);
 	close_connection(11);
-	assert_done("abort>10 close>10 abort>12 close>12 remove");
+	assert_done("abort>12 close>12 abort>10 close>10 remove");
 	for (uint32_t i = 0; i < 20; i++) {
 		wait_seconds(1);
 		assert_int_equal(t.actions.count, 0);

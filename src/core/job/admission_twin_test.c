@@ -67,7 +67,7 @@ static void twin__ends_a_life_whatever_its_state(void **state)
 		join_launched(11, 1, 2);
 		assert_done("ping>21 ping>11");
 		both_answer(21, 11);
-		assert_done("deny>11 close>11 abort>10 close>10 abort>21 close>21 remove");
+		assert_done("deny>11 close>11 abort>21 close>21 abort>10 close>10 remove");
 		assert_text(CONTROL_DENIED, CONTROL_RANK_NONE, twins);
 		assert_state(ADMISSION_DRAIN);
 	}
@@ -248,7 +248,7 @@ static void twin__start_waits_only_if_a_second_program_may_come(void **state)
 	/* sh -c 'a & b': the shell has become b, and a is its child */
 	join_launched(20, 0, 2);
 	both_answer(10, 20);
-	assert_done("deny>20 close>20 abort>10 close>10 abort>21 close>21 remove");
+	assert_done("deny>20 close>20 abort>21 close>21 abort>10 close>10 remove");
 }
 
 /* What counts is when it came, not when it answered. */
@@ -306,7 +306,7 @@ static void twin__a_claim_from_another_host_ends_both(void **state)
 	prepare_launched(11, 1, 2, THERE);
 	say(11);
 	both_answer(21, 11);
-	assert_done("deny>11 close>11 abort>10 close>10 abort>21 close>21 remove");
+	assert_done("deny>11 close>11 abort>21 close>21 abort>10 close>10 remove");
 	assert_non_null(strstr(t.text, "there are two jobs of one name: give each its TALLY_JOB"));
 }
 
@@ -474,7 +474,7 @@ static void unite__gatherings_that_are_complete_together_are_one_if_nobody_is_la
 	join_machine(1, 21, 1, 3);
 	both_answer(11, 21);
 	assert_done(
-		"deny>21 close>21 abort>10 close>10 abort>11 close>11 abort>12 close>12 remove");
+		"deny>21 close>21 abort>12 close>12 abort>11 close>11 abort>10 close>10 remove");
 	assert_non_null(strstr(t.text, "two programs of one launch: give each its TALLY_JOB"));
 	close_machines();
 }

@@ -122,7 +122,7 @@ static void admission__a_deadline_names_who_has_not_called_and_since_when(void *
 	say_opinfo(10, 4, ops, 1);
 	say_opinfo(12, 4, ops, 1);
 	say_opinfo(11, 3, NULL, 0);
-	assert_done("abort>10 close>10 abort>11 close>11 abort>12 close>12 remove");
+	assert_done("abort>12 close>12 abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		    "the deadline of operation 3 is over, 30.0 s after rank 2 on host12 called it: "
 		    "not called yet by rank 1 on host11");
