@@ -31,7 +31,7 @@ MAX, ACKNOWLEDGED = 2, 2
 FAILED_MAX = 10
 PATIENCE = 20  # seconds: where many processes share a processor
 MODE = "latency" if "latency" in os.path.basename(sys.argv[1]) else "dense"
-INGRESS, EGRESS = MODE + "_ingress.", MODE + "_egress."
+INGRESS, EGRESS = "switch_ingress.", "switch_egress."
 
 
 def key(number, width):

@@ -48,8 +48,9 @@ static struct {
 	int32_t code;
 	uint64_t boot;
 	bool has_no_cpu_port;
+	const char *lacks; /* NULL: it has all that is asked for */
 	uint64_t counter;
-	char said[8192]; /* "add dense_ingress.here; " */
+	char said[8192]; /* "add switch_ingress.here; " */
 	int32_t handle;
 } played = { .listen_fd = -1, .fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -191,7 +192,8 @@ static bool reply(int fd, const struct heard *heard)
 	if (play == PLAY_UNKNOWN) {
 		thrift_text(&out, 1, "Invalid method name: \x1b[2J");
 		thrift_i32(&out, 2, 1);
-	} else if (played.refused && is_method(heard, played.refused)) {
+	} else if ((played.refused && is_method(heard, played.refused)) ||
+		   (played.lacks && strstr(heard->of, played.lacks))) {
 		thrift_struct(&out, 1);
 		thrift_i32(&out, 1, played.code);
 		thrift_end(&out);
@@ -268,6 +270,7 @@ static void play_begin(void)
 	played.play = PLAY_ANSWER;
 	played.refused = NULL;
 	played.has_no_cpu_port = false;
+	played.lacks = NULL;
 	played.boot = played.counter = 0;
 	played.said[0] = '\0';
 	played.handle = 0;

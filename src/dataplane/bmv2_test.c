@@ -157,7 +157,7 @@ static void bmv2__waits_until_it_is_told(void **state)
 	bmv2.is_unsure = false;
 	bmv2.until_ns = begin_ns + 100000000;
 	play_set(PLAY_SILENCE, NULL, 0);
-	assert_int_equal(bmv2_counters_reset(&bmv2, "dense_ingress.served"), -ETIMEDOUT);
+	assert_int_equal(bmv2_counters_reset(&bmv2, "switch_ingress.served"), -ETIMEDOUT);
 	assert_false(bmv2.is_unsure);
 	assert_int_equal(bmv2_connect(&bmv2, &address), 0);
 	assert_int_equal(add_one(&handle), -ETIMEDOUT);

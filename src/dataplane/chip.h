@@ -17,6 +17,7 @@ enum { CHIP_ERROR_BYTES = 480, CHIP_MAC_BYTES = 6 };
 
 /* What its program was made for: R-CHIP-6. */
 struct chip_profile {
+	bool is_latency;                 /* it serves latency mode, both forms; else dense mode */
 	uint32_t children, lanes, slots; /* of a job; of a packet; of all jobs together */
 };
 

@@ -46,6 +46,42 @@ static int ports_set(struct chip_bmv2 *chip)
 	return result ? result : chip_bmv2_passed(chip, bmv2_node_join(&chip->bmv2, group, node));
 }
 
+/* Which of our programs it runs: registers tell. */
+static int program_find(struct chip_bmv2 *chip, bool *is_latency)
+{
+	static const char *const words[] = { INGRESS "phases", INGRESS "rounds" };
+	int result = -EREMOTEIO;
+
+	for (uint32_t i = 0; i < COUNT(words) && result == -EREMOTEIO; i++) {
+		uint64_t value;
+
+		*is_latency = i;
+		result = chip_bmv2_passed(chip,
+					  bmv2_register_read(&chip->bmv2, words[i], 0, &value));
+	}
+	if (result == -EREMOTEIO)
+		chip_bmv2_word(chip, "runs neither src/p4/dense.p4 nor src/p4/latency.p4",
+			       chip->bmv2.error);
+	return result;
+}
+
+/* What jobs may want was said when we began. */
+static int program_check(struct chip_bmv2 *chip)
+{
+	bool is_latency;
+	int result = program_find(chip, &is_latency);
+
+	if (result || is_latency == chip->chip.profile.is_latency)
+		return result;
+	chip_bmv2_word(chip,
+		       is_latency ? "runs src/p4/latency.p4 now, and ran dense.p4 before: start "
+				    "tallyd again"
+				  : "runs src/p4/dense.p4 now, and ran latency.p4 before: start "
+				    "tallyd again",
+		       "");
+	return -EREMOTEIO;
+}
+
 /* An empty switch becomes ours. The boot number goes last: without it the switch is not set up. */
 static int set_up(struct chip_bmv2 *chip)
 {
@@ -116,7 +152,8 @@ static enum chip_news look_there(struct chip_bmv2 *chip)
 	if (result && result != -EREMOTEIO)
 		return CHIP_NO_NEWS; /* it is away */
 	is_emptied = !result && boot && chip->bmv2.is_unsure;
-	result = set_up(chip);
+	result = program_check(chip);
+	result = result ? result : set_up(chip);
 	chip->state = result ? LOST : UP;
 	if (!result && state == LOST) {
 		chip_bmv2_word(chip, "is there again, and takes jobs", "");
@@ -246,6 +283,9 @@ static int begin(struct chip_bmv2 *chip, const char *address)
 	}
 	chip_bmv2_begin(chip);
 	result = chip_bmv2_passed(chip, bmv2_connect(&chip->bmv2, &chip->control));
+	result = result ? result : program_find(chip, &chip->chip.profile.is_latency);
+	if (chip->chip.profile.is_latency)
+		chip->chip.profile.slots = CHIP_BMV2_LATENCY_SLOTS;
 	return result ? result : set_up(chip);
 }
 

@@ -121,13 +121,18 @@ static int replica_take(struct chip_bmv2 *chip, int32_t *replica)
 /* R-SW-14, R-CHIP-1: of these slots no word is left, be it of an old life. */
 static int slots_clear(struct chip_bmv2 *chip, const struct job *job)
 {
-	static const char *const words[] = { INGRESS "phases", INGRESS "sets", INGRESS "bares" };
+	static const char *const words[][3] = {
+		{ INGRESS "phases", INGRESS "sets", INGRESS "bares" },
+		{ INGRESS "rounds", INGRESS "sets", INGRESS "acks" },
+	};
+	bool is_latency = chip->chip.profile.is_latency;
 	uint32_t slots = job->program.slots;
 	int result = 0;
 
-	for (uint32_t i = 0; i < COUNT(words) && !result; i++)
-		result = bmv2_register_write(&chip->bmv2, words[i], job->first, slots, 0);
-	if (!result)
+	for (uint32_t i = 0; i < COUNT(words[0]) && !result; i++)
+		result = bmv2_register_write(&chip->bmv2, words[is_latency][i], job->first, slots,
+					     0);
+	if (!result && !is_latency)
 		result = bmv2_register_write(&chip->bmv2, INGRESS "kinds", 2 * job->first,
 					     2 * slots, 0);
 	return chip_bmv2_passed(chip, result);
@@ -138,6 +143,7 @@ int chip_bmv2_job_take(struct chip_bmv2 *chip, struct job *job)
 {
 	int result = entry_take(chip, INGRESS "jobs", &job->entry);
 
+	result = result ? result : entry_take(chip, INGRESS "acknowledged", &job->acknowledged);
 	for (uint32_t i = 0; i < job->program.children && !result; i++) {
 		struct child *child = &job->child[i];
 
@@ -249,7 +255,7 @@ static int slots_find(const struct chip_bmv2 *chip, uint32_t slots, uint32_t *fi
 			}
 		}
 	}
-	return *first + slots <= CHIP_BMV2_SLOTS ? 0 : -ENOSPC;
+	return *first + slots <= chip->chip.profile.slots ? 0 : -ENOSPC;
 }
 
 static int refuse(struct chip_bmv2 *chip, int error, const char *text)
@@ -275,8 +281,9 @@ static int add(struct chip *base, const struct switch_job *program)
 
 	if (result)
 		return result;
-	if (program->children > CHIP_BMV2_CHILDREN || program->mode != SWITCH_DENSE ||
-	    program->has_parent || idx >= CHIP_BMV2_JOBS)
+	if (program->children > CHIP_BMV2_CHILDREN ||
+	    (program->mode != SWITCH_DENSE) != base->profile.is_latency || program->has_parent ||
+	    idx >= CHIP_BMV2_JOBS)
 		return refuse(chip, -EINVAL, "not a job for a chip (R-CHIP-6)");
 	if (chip->jobs[idx] && chip->jobs[idx]->is_going &&
 	    !chip_bmv2_job_take(chip, chip->jobs[idx])) {
@@ -289,7 +296,7 @@ static int add(struct chip *base, const struct switch_job *program)
 	if (!job)
 		return refuse(chip, -ENOMEM, "no memory for what it has to know");
 	job->program = *program;
-	job->entry = job->group = NONE;
+	job->entry = job->acknowledged = job->group = NONE;
 	for (uint32_t i = 0; i < CHIP_BMV2_CHILDREN; i++)
 		job->child[i].address = job->child[i].answer = job->child[i].replica = NONE;
 	result = slots_find(chip, program->slots, &job->first);
@@ -326,6 +333,11 @@ static int set(struct chip *base, const struct switch_job *program)
 	if (result || !program->enabled)
 		return result;
 	job->program = *program;
+	if (program->mode == SWITCH_LATENCY_ACKNOWLEDGED && job->acknowledged == NONE)
+		result = bmv2_add(&chip->bmv2, INGRESS "acknowledged", &key, 1, INGRESS "mine",
+				  NULL, 0, &job->acknowledged);
+	if (result)
+		return chip_bmv2_passed(chip, result);
 	struct bmv2_value data[] = {
 		VALUE(4, program->generation),
 		VALUE(2, job->life),

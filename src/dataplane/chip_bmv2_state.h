@@ -15,8 +15,8 @@ enum {
 	NS_PER_MS = 1000000,
 };
 
-#define INGRESS "dense_ingress."
-#define EGRESS "dense_egress."
+#define INGRESS "switch_ingress."
+#define EGRESS "switch_egress."
 #define VALUE(bytes, number) ((struct bmv2_value){ (number), (bytes) })
 #define COUNT(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 
@@ -41,7 +41,7 @@ struct job {
 	uint32_t first; /* of its slots */
 	uint16_t life;
 	bool is_going; /* its end could not be told yet */
-	int32_t entry, group;
+	int32_t entry, acknowledged, group;
 	struct chip_served before; /* of the jobs that had this place */
 	struct child child[CHIP_BMV2_CHILDREN];
 };

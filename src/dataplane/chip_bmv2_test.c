@@ -15,17 +15,18 @@ static char text[64]; /* of the switch */
 static const struct chip_way way = { .port = 3, .mac = { 2, 0, 0, 0, 0, 9 } };
 
 #define SET_UP                                                                                 \
+	"register_read switch_ingress.phases; "                                                \
 	"reset_state; dev_mgr_show_ports; mc_mgrp_create; mc_node_create; mc_node_associate; " \
-	"mt_add_entry dense_ingress.here; mt_add_entry dense_ingress.forwarding.hosts; "       \
-	"meter_array_set_rates dense_ingress.to_control.rate; register_write_range "           \
-	"dense_ingress.boot; "
-#define CLEAR                                                                                  \
-	"register_write_range dense_ingress.phases; register_write_range dense_ingress.sets; " \
-	"register_write_range dense_ingress.bares; register_write_range dense_ingress.kinds; "
-#define SERVED                                                                   \
-	"counter_read dense_ingress.served; counter_read dense_ingress.served; " \
-	"counter_read dense_ingress.served; "
-#define LOOK "register_read dense_ingress.boot; "
+	"mt_add_entry switch_ingress.here; mt_add_entry switch_ingress.forwarding.hosts; "     \
+	"meter_array_set_rates switch_ingress.to_control.rate; register_write_range "          \
+	"switch_ingress.boot; "
+#define CLEAR                                                                                    \
+	"register_write_range switch_ingress.phases; register_write_range switch_ingress.sets; " \
+	"register_write_range switch_ingress.bares; register_write_range switch_ingress.kinds; "
+#define SERVED                                                                     \
+	"counter_read switch_ingress.served; counter_read switch_ingress.served; " \
+	"counter_read switch_ingress.served; "
+#define LOOK "register_read switch_ingress.boot; "
 
 static const struct link_address local = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
 					   .port = 7171 };
@@ -80,11 +81,11 @@ static void job_begin(void)
 	assert_int_equal(chip->ops->add(chip, &job), 0);
 	assert_said(LOOK SERVED CLEAR "mc_mgrp_create; ");
 	assert_int_equal(bind_to(0, 100), 0);
-	assert_said(LOOK "mt_add_entry dense_ingress.forwarding.hosts; mt_add_entry "
-			 "dense_egress.children; mc_node_create; "
-			 "mc_node_associate; mt_add_entry dense_ingress.addresses; ");
+	assert_said(LOOK "mt_add_entry switch_ingress.forwarding.hosts; mt_add_entry "
+			 "switch_egress.children; mc_node_create; "
+			 "mc_node_associate; mt_add_entry switch_ingress.addresses; ");
 	assert_int_equal(chip->ops->set(chip, &job), 0);
-	assert_said(LOOK "mt_add_entry dense_ingress.jobs; ");
+	assert_said(LOOK "mt_add_entry switch_ingress.jobs; ");
 }
 
 static void chip__writes_a_job_and_takes_all_of_it_back(void **state)
@@ -96,18 +97,63 @@ static void chip__writes_a_job_and_takes_all_of_it_back(void **state)
 	assert_int_equal(bind_to(0, 101), 0); /* another port of its host's */
 	assert_said(
 		LOOK
-		"mt_delete_entry dense_ingress.addresses; mt_delete_entry dense_egress.children; "
-		"mt_add_entry dense_egress.children; mc_node_update; mt_add_entry "
-		"dense_ingress.addresses; ");
+		"mt_delete_entry switch_ingress.addresses; mt_delete_entry switch_egress.children; "
+		"mt_add_entry switch_egress.children; mc_node_update; mt_add_entry "
+		"switch_ingress.addresses; ");
 	assert_int_equal(bind_to(CHILDREN, 100), -ENOENT);
 	chip->ops->remove(chip, JOB);
-	assert_said(LOOK
-		    "mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
-		    "mt_delete_entry dense_egress.children; mc_node_destroy; "
-		    "mt_delete_entry dense_ingress.forwarding.hosts; mc_mgrp_destroy; " CLEAR);
+	assert_said(
+		LOOK
+		"mt_delete_entry switch_ingress.jobs; mt_delete_entry switch_ingress.addresses; "
+		"mt_delete_entry switch_egress.children; mc_node_destroy; "
+		"mt_delete_entry switch_ingress.forwarding.hosts; mc_mgrp_destroy; " CLEAR);
 	chip->ops->remove(chip, JOB);
 	assert_said("");
 	assert_int_equal(bind_to(0, 100), -ENOENT);
+}
+
+/* Its words are others, and of the acknowledged form it has a table. */
+static void chip__with_latency_mode_takes_jobs_of_it(void **state)
+{
+	struct switch_job job = job_of(JOB, SLOTS);
+	char error[CHIP_ERROR_BYTES];
+
+	(void)state;
+	assert_false(chip->profile.is_latency);
+	job.mode = SWITCH_LATENCY;
+	assert_int_equal(chip->ops->add(chip, &job), -EINVAL);
+	chip->ops->close(chip);
+	played.lacks = "phases";
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
+	assert_true(chip->profile.is_latency);
+	assert_int_equal(chip->profile.slots, CHIP_BMV2_LATENCY_SLOTS);
+	played.said[0] = '\0';
+	job.slots = CHIP_BMV2_LATENCY_SLOTS;
+	job.mode = SWITCH_LATENCY_ACKNOWLEDGED;
+	assert_int_equal(chip->ops->add(chip, &job), 0);
+	assert_said(LOOK SERVED "register_write_range switch_ingress.rounds; register_write_range "
+				"switch_ingress.sets; register_write_range switch_ingress.acks; "
+				"mc_mgrp_create; ");
+	assert_int_equal(chip->ops->set(chip, &job), 0);
+	assert_said(LOOK
+		    "mt_add_entry switch_ingress.acknowledged; mt_add_entry switch_ingress.jobs; ");
+	chip->ops->remove(chip, JOB);
+	assert_said(LOOK "mt_delete_entry switch_ingress.jobs; mt_delete_entry "
+			 "switch_ingress.acknowledged; mc_mgrp_destroy; register_write_range "
+			 "switch_ingress.rounds; register_write_range switch_ingress.sets; "
+			 "register_write_range switch_ingress.acks; ");
+	job = job_of(JOB, SLOTS);
+	assert_int_equal(chip->ops->add(chip, &job), -EINVAL); /* dense */
+	played.lacks = NULL;
+	played.boot = 0;
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
+	assert_non_null(strstr(chip->error, "runs src/p4/dense.p4 now, and ran latency.p4 before"));
+	played.lacks = "switch_ingress";
+	chip->ops->close(chip);
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), -EREMOTEIO);
+	assert_non_null(strstr(error, "runs neither src/p4/dense.p4 nor src/p4/latency.p4"));
+	played.lacks = NULL;
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
 }
 
 /* Where its replica is in no group, a child hears of no result. */
@@ -124,8 +170,8 @@ static void chip__has_a_child_when_all_of_it_is_written(void **state)
 	played.said[0] = '\0';
 	assert_int_equal(bind_to(0, 100), 0);
 	assert_said(LOOK
-		    "mt_delete_entry dense_egress.children; mt_add_entry dense_egress.children; "
-		    "mc_node_update; mc_node_associate; mt_add_entry dense_ingress.addresses; ");
+		    "mt_delete_entry switch_egress.children; mt_add_entry switch_egress.children; "
+		    "mc_node_update; mc_node_associate; mt_add_entry switch_ingress.addresses; ");
 	play_set(PLAY_UNSAID, "associate", 0);
 	assert_int_equal(bind_to(1, 101), -ECONNRESET);
 	play_set(PLAY_ANSWER, NULL, 0);
@@ -150,15 +196,15 @@ static void chip__knows_where_hosts_are(void **state)
 	assert_int_equal(chip->ops->bind(chip, JOB, 0, &one, &moved), -EREMOTEIO);
 	play_set(PLAY_ANSWER, NULL, 0);
 	assert_int_equal(chip->ops->bind(chip, JOB, 0, &one, &moved), 0);
-	assert_non_null(strstr(played.said, "mt_modify_entry dense_ingress.forwarding.hosts"));
+	assert_non_null(strstr(played.said, "mt_modify_entry switch_ingress.forwarding.hosts"));
 	played.said[0] = '\0';
 	assert_int_equal(chip->ops->bind(chip, JOB, 0, &one, &other), 0);
-	assert_null(strstr(played.said, "mt_delete_entry dense_ingress.forwarding.hosts"));
-	assert_non_null(strstr(played.said, "mt_add_entry dense_ingress.forwarding.hosts"));
+	assert_null(strstr(played.said, "mt_delete_entry switch_ingress.forwarding.hosts"));
+	assert_non_null(strstr(played.said, "mt_add_entry switch_ingress.forwarding.hosts"));
 	played.said[0] = '\0';
 	assert_int_equal(chip->ops->bind(chip, JOB, 1, &two, &other), 0);
-	assert_non_null(strstr(played.said, "mt_delete_entry dense_ingress.forwarding.hosts"));
-	assert_null(strstr(played.said, "mt_add_entry dense_ingress.forwarding.hosts"));
+	assert_non_null(strstr(played.said, "mt_delete_entry switch_ingress.forwarding.hosts"));
+	assert_null(strstr(played.said, "mt_add_entry switch_ingress.forwarding.hosts"));
 }
 
 /* Slots are a job's alone, and are another's when it has gone. */
@@ -237,10 +283,11 @@ static void chip__that_answers_again_has_lost_nothing(void **state)
 	assert_non_null(strstr(chip->error, "does not answer"));
 	assert_int_equal(chip->ops->look(chip), CHIP_WORD);
 	assert_non_null(strstr(chip->error, "answers again, and has lost nothing"));
-	assert_said(LOOK
-		    "mt_delete_entry dense_ingress.jobs; mt_delete_entry dense_ingress.addresses; "
-		    "mt_delete_entry dense_egress.children; mc_node_destroy; "
-		    "mt_delete_entry dense_ingress.forwarding.hosts; mc_mgrp_destroy; " CLEAR);
+	assert_said(
+		LOOK
+		"mt_delete_entry switch_ingress.jobs; mt_delete_entry switch_ingress.addresses; "
+		"mt_delete_entry switch_egress.children; mc_node_destroy; "
+		"mt_delete_entry switch_ingress.forwarding.hosts; mc_mgrp_destroy; " CLEAR);
 	assert_int_equal(chip->ops->add(chip, &job), 0);
 }
 
@@ -291,7 +338,8 @@ static void chip__that_fails_says_what_failed_first(void **state)
 	job_begin();
 	play_set(PLAY_UNSAID, "counter_read", 0);
 	assert_int_equal(chip->ops->add(chip, &job), -ECONNRESET);
-	assert_non_null(strstr(chip->error, "counter_read of dense_ingress.served: it has closed"));
+	assert_non_null(
+		strstr(chip->error, "counter_read of switch_ingress.served: it has closed"));
 	play_set(PLAY_ANSWER, NULL, 0);
 	assert_int_equal(chip->ops->look(chip), CHIP_WORD);
 	assert_int_equal(chip->ops->add(chip, &job), 0);
@@ -359,7 +407,7 @@ static void chip__is_not_opened_where_it_cannot_serve(void **state)
 	assert_int_equal(chip_bmv2_open(&other, text, &local, error), -EREMOTEIO);
 	assert_non_null(strstr(
 		error,
-		"of dense_ingress.here: there is no such table: does it run tally's program"));
+		"of switch_ingress.here: there is no such table: does it run tally's program"));
 	assert_null(other);
 	play_set(PLAY_ANSWER, NULL, 0);
 	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
@@ -369,6 +417,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(chip__writes_a_job_and_takes_all_of_it_back, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__with_latency_mode_takes_jobs_of_it, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(chip__has_a_child_when_all_of_it_is_written, setup,
 						teardown),

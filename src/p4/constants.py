@@ -42,11 +42,11 @@ def constants():
 def apart():
     """What the control of bmv2 and the programs say differently."""
     header = dict(enums("enum {" + (HERE / "../dataplane/chip_bmv2.h").read_text().partition("enum {")[2]))
-    programs = "".join((HERE / name).read_text() for name in ("headers.p4", "forward.p4", "dense.p4"))
-    for name in ("LANES", "SLOTS", "CPU_PORT", "FLOOD_GROUP", "FLOOD_REPLICA"):
-        said = re.findall(rf"(?m)^(?:#define|const bit<\d+>) {name} (?:= )?(\w+);?$", programs)
-        if [int(number, 0) for number in said] != [header["CHIP_BMV2_" + name]]:
-            yield f"{name}: {said} in src/p4, {header['CHIP_BMV2_' + name]} in src/dataplane/chip_bmv2.h"
+    for file, name, here in (("headers", "LANES", "LANES"), ("dense", "SLOTS", "SLOTS"), ("latency", "SLOTS", "LATENCY_SLOTS"),
+                             *(("forward", name, name) for name in ("CPU_PORT", "FLOOD_GROUP", "FLOOD_REPLICA"))):
+        said = re.findall(rf"(?m)^(?:#define|const bit<\d+>) {name} (?:= )?(\w+);?$", (HERE / f"{file}.p4").read_text())
+        if [int(number, 0) for number in said] != [header["CHIP_BMV2_" + here]]:
+            yield f"{name}: {said} in src/p4/{file}.p4, {header['CHIP_BMV2_' + here]} in src/dataplane/chip_bmv2.h"
 
 
 def main():

@@ -6,10 +6,9 @@
 #define SLOTS 8192
 #endif
 #define SUMS_SIZE 2 * SLOTS /* R-SW-3 */
-#define EGRESS dense_egress
 #include "v1model.p4"
 
-control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+control switch_ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 #include "admission.p4"
     register<bit<64>>(SLOTS) phases;    /* life 16, final 16, phase 32 */
     register<bit<32>>(2 * SLOTS) tags;
@@ -138,4 +137,4 @@ control dense_ingress(inout headers_t hdr, inout metadata_t meta, inout standard
     }
 }
 
-V1Switch(switch_parser(), switch_verify(), dense_ingress(), dense_egress(), switch_checksum(), switch_deparser()) main;
+V1Switch(switch_parser(), switch_verify(), switch_ingress(), switch_egress(), switch_checksum(), switch_deparser()) main;

@@ -7,7 +7,6 @@
 #define SLOTS 16384
 #endif
 #define SUMS_SIZE SLOTS
-#define EGRESS latency_egress
 #include "v1model.p4"
 
 /* What has become of a slot's round. */
@@ -15,7 +14,7 @@ const bit<16> COLLECTS = 0;
 const bit<16> FINAL = 1;
 const bit<16> FREE = 2; /* all have acknowledged it */
 
-control latency_ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+control switch_ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 #include "admission.p4"
     register<bit<64>>(SLOTS) rounds; /* life 16, state 16, round 32 */
     register<bit<32>>(SLOTS) tags;
@@ -142,4 +141,4 @@ control latency_ingress(inout headers_t hdr, inout metadata_t meta, inout standa
     }
 }
 
-V1Switch(switch_parser(), switch_verify(), latency_ingress(), latency_egress(), switch_checksum(), switch_deparser()) main;
+V1Switch(switch_parser(), switch_verify(), switch_ingress(), switch_egress(), switch_checksum(), switch_deparser()) main;

@@ -2,8 +2,7 @@
 /*
  * v1model.p4 - what dense.p4 and latency.p4 have in common on v1model: the way of a packet around ingress, and how lanes
  * lie in registers. All state is in ingress, which has one thread in bmv2: so a packet does all of its pass at once
- * (R-SW-14, R-LAT-9). A program says SUMS_SIZE, the slots times copies, and EGRESS, its
- * egress's name.
+ * (R-SW-14, R-LAT-9). A program says SUMS_SIZE, the slots times copies.
  */
 #include <core.p4>
 #include <v1model.p4>
@@ -153,7 +152,7 @@ parser switch_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         if (hdr.tally.flags & WIRE_RESENT != 0) { served.count(served_at + 1); } \
     }
 
-control EGRESS(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+control switch_egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     action to(bit<48> mac, bit<32> ip, bit<16> port) {
         hdr.ethernet.to = mac;
         hdr.ipv4.to = ip;

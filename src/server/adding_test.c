@@ -150,9 +150,50 @@ static void add__where_a_switch_sums_refuses_what_is_beyond_it(void **state)
 	add();
 	assert_refused(
 		1,
-		"the switch behind this aggregator (tallyd --engine p4) has no latency mode: "
-		"leave latency_slots out, or use another aggregator",
+		"the switch behind this aggregator (tallyd --engine p4) runs dense.p4, which has "
+		"no latency mode: leave latency_slots out, or use another aggregator",
 		false, 0);
+}
+
+/* A job of latency mode as it has asked for it, and what is not one. */
+static void add__where_a_switch_has_latency_mode_takes_that_alone(void **state)
+{
+	static const struct {
+		uint32_t slots;
+		const char *refusal;
+	} rows[] = {
+		{ 0, "runs latency.p4, and this job does not use latency mode: set latency_slots, "
+		     "or use another aggregator" },
+		{ 8192, NULL },
+		{ 8193, "has 8192 slots, this job wants 8193: set a smaller latency_slots" },
+	};
+	char words[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i)
+			assert_int_equal(teardown(state) || setup(state), 0);
+		test.server.options.shards = 1;
+		test.server.options.chip_open = no_chip;
+		if (rows[i].slots)
+			job_of_test()->admission->mode = CONTROL_LATENCY;
+		job_of_test()->admission->latency_slots = rows[i].slots;
+		job_of_test()->admission->latency_window = rows[i].slots ? 1 : 0;
+		profile_of_test.is_latency = true;
+		add();
+		profile_of_test.is_latency = false;
+		if (rows[i].refusal) {
+			snprintf(words, sizeof(words),
+				 "the switch behind this aggregator (tallyd --engine p4) %s",
+				 rows[i].refusal);
+			assert_refused(1, words, false, 0);
+			continue;
+		}
+		assert_int_equal(seen.commands, 1);
+		assert_int_equal(seen.command[0].add->engine.slots, rows[i].slots);
+		assert_int_equal(seen.command[0].add->engine.lanes_max, 32);
+		assert_int_equal(seen.command[0].add->engine.mode, SWITCH_LATENCY);
+	}
 }
 
 static void add__of_a_path_too_narrow_names_its_rank(void **state)
@@ -301,6 +342,7 @@ int main(void)
 		T(add__of_latency_mode_is_for_the_first_shard_alone),
 		T(add__where_a_switch_sums_takes_what_that_has),
 		T(add__where_a_switch_sums_refuses_what_is_beyond_it),
+		T(add__where_a_switch_has_latency_mode_takes_that_alone),
 		T(add__of_a_path_too_narrow_names_its_rank),
 		T(add__of_paths_too_narrow_names_the_first_of_the_narrowest),
 		T(add__of_an_unknown_mtu_is_for_1500_bytes),
