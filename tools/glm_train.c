@@ -101,10 +101,15 @@ static int join_tally(struct exchange **exchange, struct glm_request *request,
 
 static int job_join(struct run *run, glm_join_fn join)
 {
+	const struct glm_options *options = &run->request.options;
 	char error[GLM_ERROR_MAX];
 
 	if (join(&run->exchange, &run->request, error))
 		return say(error);
+	if (is_first(run) && options->parallel == GLM_MODEL_PARALLEL &&
+	    run->request.comm == EXCHANGE_AUTO && !strcmp(run->exchange->name, "dense"))
+		fprintf(stderr, "tally glm train: this aggregator has no latency mode, so all goes "
+				"over dense mode\n");
 	run->report = (struct glm_report){
 		.request = &run->request,
 		.data = &run->data,

@@ -170,9 +170,25 @@ static int tally_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 	return result;
 }
 
+/* Not every aggregator has latency mode (a P4 switch runs one program). It tells all ranks so, and dense mode does too. */
+static int latency_open(struct tally_exchange *tally, enum exchange_mode mode)
+{
+	struct tally_options slots = TALLY_OPTIONS_INIT;
+	int result;
+
+	if (mode == EXCHANGE_DENSE)
+		return 0;
+	slots.latency_slots = SLOTS;
+	result = tally_comm_split(tally->dense, 0, (int)tally->exchange.rank, &slots,
+				  &tally->latency);
+	return result == TALLY_OK || (result == TALLY_ERR_NO_RESOURCE && mode == EXCHANGE_AUTO)
+		       ? 0
+		       : fail(tally, NULL);
+}
+
 static int comms_open(struct tally_exchange *tally, const struct exchange_tally_options *options)
 {
-	struct tally_options slots = TALLY_OPTIONS_INIT, strict = TALLY_OPTIONS_INIT;
+	struct tally_options strict = TALLY_OPTIONS_INIT;
 	struct tally_stats stats = TALLY_STATS_INIT;
 
 	strict.flags = TALLY_STRICT; /* a training that is resumed ends with the same bits */
@@ -182,16 +198,13 @@ static int comms_open(struct tally_exchange *tally, const struct exchange_tally_
 	tally->exchange.ranks = tally_comm_size(tally->dense);
 	if (options->agree && options->agree(options->arg, &tally->exchange, tally->exchange.error))
 		return -1;
-	slots.latency_slots = SLOTS;
-	if (options->mode != EXCHANGE_DENSE &&
-	    tally_comm_split(tally->dense, 0, (int)tally->exchange.rank, &slots, &tally->latency) !=
-		    TALLY_OK)
-		return fail(tally, NULL);
+	if (latency_open(tally, options->mode))
+		return -1;
 	if (tally->latency && tally_comm_get_stats(tally->latency, &stats) != TALLY_OK)
 		return fail(tally, tally->latency);
 	tally->exchange.lanes_max = stats.lanes;
 	use(&tally->exchange, tally->latency ? WAY_LATENCY : WAY_DENSE);
-	if (options->mode != EXCHANGE_AUTO)
+	if (options->mode != EXCHANGE_AUTO || !tally->latency)
 		settle(tally);
 	return 0;
 }

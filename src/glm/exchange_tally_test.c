@@ -281,6 +281,17 @@ static void mode__that_is_asked_for_is_taken(void **state)
 	assert_int_equal(fake.count, 0);
 }
 
+static void open__without_latency_mode_takes_the_dense_one(void **state)
+{
+	(void)state;
+	fake.split = TALLY_ERR_NO_RESOURCE;
+	open_as(EXCHANGE_AUTO);
+	assert_string_equal(exchange->name, "dense");
+	assert_true(exchange->lanes_max == UINT32_MAX);
+	assert_int_equal(exchange->ops->tune(exchange, 100, 0), 0);
+	assert_int_equal(fake.count, 0);
+}
+
 static void open__that_fails_says_why_and_leaves_nothing(void **state)
 {
 	(void)state;
@@ -289,6 +300,8 @@ static void open__that_fails_says_why_and_leaves_nothing(void **state)
 	fake.init = TALLY_OK;
 	fake.split = TALLY_ERR_UNSUPPORTED;
 	refused(EXCHANGE_AUTO, "the thread's own error");
+	fake.split = TALLY_ERR_NO_RESOURCE;
+	refused(EXCHANGE_LATENCY, "the thread's own error");
 	fake.split = TALLY_OK;
 	fake.stats = TALLY_ERR_ARGUMENT;
 	refused(EXCHANGE_LATENCY, "latency has failed");
@@ -559,6 +572,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		TEST(mode__that_is_asked_for_is_taken),
+		TEST(open__without_latency_mode_takes_the_dense_one),
 		TEST(open__that_fails_says_why_and_leaves_nothing),
 		TEST(open__asks_whether_all_ranks_agree),
 		TEST(sums__that_are_small_leave_together_over_the_mode_in_use),
