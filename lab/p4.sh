@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# p4.sh - hosts (namespaces, lab.sh) around a bmv2 switch that runs src/p4/dense.p4, with tallyd --engine p4 behind its
-# CPU port. Every result is verified; of 200 allreduces the results are also the same, bit for bit, as from a tallyd
-# that sums by itself.
+# p4.sh - hosts (namespaces, lab.sh) around a bmv2 switch that runs src/p4/dense.p4 or latency.p4, with tallyd --engine p4
+# behind its CPU port. Every result is verified; of 200 allreduces the results are also the same, bit for bit, as from a
+# tallyd that sums by itself, and so is a model of tally glm.
 #
 #   p4.sh [TEST...]   all of these, or those named:
 #     same       4 workers, COUNT (200) allreduces of 1 to 20,000 elements, int32 and float32; then by tallyd's own engine
 #     loss       the same, while the switch loses 1 % of what comes in, and 1 % of what it sends
+#     latency    OPERATIONS (2,000) allreduces of latency mode, without acknowledgements and with them, then while 1 % is lost
+#     glm        tally glm makes the model that one process makes, byte for byte
 #     jobs       two jobs at the same time, of 2 workers each
 #     killed     a worker dies in the middle: the others are told who
 #     restart    the switch is killed and starts again empty in the middle of a job, TRIES (3) times: all ranks are told,
 #                and the next job works
-#     denied     a job of latency mode is refused by name
+#     denied     a job of the mode that the switch's program has not is refused by name
 #     flood      a stranger's HELLOs do not all reach tallyd
 #
 # Needs root, iproute2, ethtool; p4c-bm2-ss, simple_switch and simple_switch_CLI on PATH: exit status 77 without.
-# TALLY_BUILD is the build (build/release). PROGRAM: dense.p4 compiled already. SEED.
+# TALLY_BUILD is the build (build/release). PROGRAMS: a folder with dense.json and latency.json, compiled already. SEED.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 TALLY_BUILD=${TALLY_BUILD:-$HERE/../build/release}
 export LAB=${LAB:-tally-p4-$$}
 COUNT=${COUNT:-200}
+OPERATIONS=${OPERATIONS:-2000}
 TRIES=${TRIES:-3}
 SEED=${SEED:-$RANDOM}
 WORKERS=4
@@ -75,12 +78,14 @@ lab_up() {
 	done
 }
 
+# switch_start [MODE]: dense, or latency
 switch_start() {
-	local i ports=()
+	local i ports=() program=$PROGRAMS/${1:-dense}.json
+	[ -e "$program" ] || p4c-bm2-ss --Wdisable -o "$program" "$HERE/../src/p4/$(basename "$program" .json).p4"
 	for ((i = 0; i < WORKERS; i++)); do
 		ports+=(-i "$i@p$i")
 	done
-	hub simple_switch "${ports[@]}" -i 64@cpu-switch --thrift-port 9090 -L off "$PROGRAM" >"$scratch/switch" 2>&1 &
+	hub simple_switch "${ports[@]}" -i 64@cpu-switch --thrift-port 9090 -L off "$program" >"$scratch/switch" 2>&1 &
 	switch_pid=$!
 	for _ in $(seq 200); do
 		! hub bash -c 'exec 3<>/dev/tcp/127.0.0.1/9090' 2>/dev/null || return 0
@@ -162,10 +167,10 @@ hash_of() { # JOB
 	echo "$all"
 }
 
-again() {
+again() { # [MODE]
 	daemon_stop
 	switch_stop
-	switch_start
+	switch_start "$@"
 	start_p4
 }
 
@@ -173,14 +178,14 @@ again() {
 lose() {
 	local odds
 	odds=$(awk -v p="$1" 'BEGIN { printf "%.0f", p * 65536 }')
-	switch_say "register_write dense_ingress.losing.odds 0 $odds" >/dev/null
-	switch_say "register_write dense_egress.losing.odds 0 $odds" >/dev/null
+	switch_say "register_write switch_ingress.losing.odds 0 $odds" >/dev/null
+	switch_say "register_write switch_egress.losing.odds 0 $odds" >/dev/null
 }
 
 lost() {
 	local where
 	for where in ingress egress; do
-		switch_say "counter_read dense_$where.losing.lost 0" | sed -n 's/.* \([0-9]*\) packets.*/\1/p'
+		switch_say "counter_read switch_$where.losing.lost 0" | sed -n 's/.* \([0-9]*\) packets.*/\1/p'
 	done | paste -sd+ | bc
 }
 
@@ -195,7 +200,7 @@ test_same() {
 	daemon_stop
 	grep 'over after' "$scratch/tallyd"
 	# The same frames reach a tallyd that sums by itself: nothing is `here` for the switch any more.
-	switch_say "table_clear dense_ingress.here" >/dev/null
+	switch_say "table_clear switch_ingress.here" >/dev/null
 	start --lanes 32 --window 16 --run 4
 	bits soft 0 "$WORKERS" "$COUNT"
 	ranks_good "${pids[@]}"
@@ -211,6 +216,60 @@ test_loss() {
 	(($(lost) > 0)) || fail "nothing was lost"
 	daemon_stop
 	grep 'over after' "$scratch/tallyd"
+}
+
+# WINDOW: a window above half of the slots needs acknowledgements
+latency() { # NAME SLOTS WINDOW
+	local began
+	began=$(date +%s%N)
+	ranks "$1" 0 "$WORKERS" "$TALLY_BUILD/tools/tally" bench allreduce --latency-slots "$2" --latency-window "$3" --inflight "$3" \
+		--dtype int32 --elements 1,8,32 --iters "$((OPERATIONS / 3 + 1))" --warmup 0 --json
+	ranks_good "${pids[@]}"
+	python3 - "$scratch/out.$1.0" "$OPERATIONS" <<-'END' || fail "$1: the rows are not what they should be"
+		import json, sys
+		rows = [json.loads(line) for line in open(sys.argv[1])]
+		assert len(rows) == 3 and sum(row["operations"] for row in rows) >= int(sys.argv[2]), rows
+		assert all(row["verified"] is True for row in rows), rows
+	END
+	echo "$1: $OPERATIONS operations in $((($(date +%s%N) - began) / 1000000)) ms, all verified"
+}
+
+test_latency() {
+	again latency
+	latency plain 16 8
+	latency acknowledged 16 16
+	lose 0.01
+	latency plain-lossy 16 8
+	latency acknowledged-lossy 16 16
+	(($(lost) > 0)) || fail "nothing was lost"
+	daemon_stop
+	grep 'over after' "$scratch/tallyd"
+}
+
+test_glm() {
+	local tally=$TALLY_BUILD/tools/tally
+	again
+	awk -v seed="$SEED" 'BEGIN {
+		srand(seed)
+		for (row = 0; row < 400; row++) {
+			line = ""
+			sum = column = 0
+			while ((column += 1 + int(20 * rand())) <= 200) {
+				value = 2 * rand() - 1
+				sum += column % 3 == 0 ? value : -value
+				line = line sprintf(" %d:%.4f", column, value)
+			}
+			print (sum > 0 ? "1" : "-1") line
+		}
+	}' >"$scratch/rows"
+	"$tally" glm train "$scratch/rows" -m "$scratch/alone" --epochs 3 >"$scratch/out.alone"
+	ranks glm 0 "$WORKERS" "$tally" glm train "$scratch/rows" -m "$scratch/model" --epochs 3
+	ranks_good "${pids[@]}"
+	grep -q "no latency mode, so all goes over dense" "$scratch/err.glm.0" || fail "nobody says that it is dense mode"
+	cmp "$scratch/alone" "$scratch/model" || fail "the model is not that of one process"
+	daemon_stop
+	grep 'over after' "$scratch/tallyd"
+	echo "glm: $(wc -c <"$scratch/model") bytes of model, the same from one process and from $WORKERS ranks over the switch"
 }
 
 test_jobs() {
@@ -264,6 +323,10 @@ test_denied() {
 	ranks denied 0 "$WORKERS" "$TALLY_BUILD/tools/tally" bench allreduce --latency-slots 16 --elements 8 --iters 2
 	ranks_told denied "$WORKERS" 20 'has no latency mode' "${pids[@]}"
 	echo "denied: $(cat "$scratch/err.denied.0")"
+	again latency
+	bits dense 0 "$WORKERS" 2
+	ranks_told dense "$WORKERS" 20 'does not use latency mode' "${pids[@]}"
+	echo "denied: $(cat "$scratch/err.dense.0")"
 }
 
 # HELLOs of nobody, as fast as a host can send them: the switch lets 500 a second through.
@@ -279,7 +342,7 @@ end = time.time() + 2
 while time.time() < end:
     s.send(hello)
 '
-	[[ $(switch_say "counter_read dense_ingress.to_control.held_back 0") =~ \ [1-9][0-9]*\ packets ]] ||
+	[[ $(switch_say "counter_read switch_ingress.to_control.held_back 0") =~ \ [1-9][0-9]*\ packets ]] ||
 		fail "nothing was held back"
 	bits flood 0 "$WORKERS" 5
 	ranks_good "${pids[@]}"
@@ -290,11 +353,8 @@ while time.time() < end:
 }
 
 tests=("$@")
-((${#tests[@]})) || tests=(same loss jobs killed restart denied flood)
-if [ -z "${PROGRAM:-}" ]; then
-	PROGRAM=$scratch/dense.json
-	p4c-bm2-ss --Wdisable -o "$PROGRAM" "$HERE/../src/p4/dense.p4"
-fi
+((${#tests[@]})) || tests=(same loss latency glm jobs killed restart denied flood)
+PROGRAMS=${PROGRAMS:-$scratch}
 echo "seed $SEED"
 lab_up
 for test in "${tests[@]}"; do
