@@ -13,7 +13,7 @@ enum { QUEUE = 256, TURNS = 100 };
 
 static bool is_up(enum latency_type type)
 {
-	return type == LATENCY_UPDATE || type == LATENCY_ACK;
+	return type != LATENCY_RESULT && type != LATENCY_CONFIRM;
 }
 
 static bool set_has(const struct latency_state *state, uint32_t number)
@@ -33,7 +33,12 @@ static void set_take(struct latency_state *state, uint32_t number)
 
 static void say_packet(struct bfs *bfs, uint32_t number)
 {
-	static const char *const names[LATENCY_TYPES] = { "UPDATE", "ACK", "RESULT", "CONFIRM" };
+	static const char *const names[LATENCY_TYPES] = { "UPDATE",
+							  "ACK",
+							  "RESULT",
+							  "CONFIRM",
+							  "UPDATE that goes round",
+							  "ACK that goes round" };
 	struct latency_packet packet = latency_packet_of(number);
 
 	bfs_say(bfs, "%s[life %u, operation %u]", names[packet.type], packet.life, packet.op);
@@ -83,6 +88,8 @@ static bool is_alive(const struct latency_config *config, const struct latency_s
 		return is_waited_for(config, worker, packet, WORKER_LATENCY_CONFIRM_DUE);
 	if (packet->life < state->switch_life)
 		return false;
+	if (packet->type == LATENCY_UPDATE_ROUND || packet->type == LATENCY_ACK_ROUND)
+		return !is_past;
 	if (!is_past)
 		return true;
 	return packet->type == LATENCY_ACK &&
@@ -187,6 +194,7 @@ static void latency_init(const void *config_at, void *state_at)
 	for (uint32_t i = 0; i < config->slots; i++) {
 		struct switch_job job = { 0 };
 
+		state->words[i].state = config->is_chip ? CHIP_FREE : 0;
 		switch_job_fill(&job, config->workers);
 		switch_latency_slot_reset(&job, &state->slot[i], LATENCY_GENERATION);
 		state->slot[i].round = (uint32_t)(config->first / config->slots);

@@ -70,10 +70,9 @@ struct latency_packet latency_packet_of(uint32_t number)
 struct wire latency_wire(const struct latency_config *config, const struct latency_packet *packet)
 {
 	static const uint8_t types[LATENCY_TYPES] = {
-		[LATENCY_UPDATE] = WIRE_UPDATE,
-		[LATENCY_ACK] = WIRE_ACK,
-		[LATENCY_RESULT] = WIRE_RESULT,
-		[LATENCY_CONFIRM] = WIRE_CONFIRM,
+		[LATENCY_UPDATE] = WIRE_UPDATE,       [LATENCY_ACK] = WIRE_ACK,
+		[LATENCY_RESULT] = WIRE_RESULT,       [LATENCY_CONFIRM] = WIRE_CONFIRM,
+		[LATENCY_UPDATE_ROUND] = WIRE_UPDATE, [LATENCY_ACK_ROUND] = WIRE_ACK,
 	};
 	bool has_lanes = packet->type == LATENCY_UPDATE || packet->type == LATENCY_RESULT;
 	uint32_t lanes = (count_of(packet->op) + 3) / 4 * 4;

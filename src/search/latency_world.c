@@ -282,12 +282,50 @@ void latency_world_forget(void)
 	intern_forget(&asked);
 }
 
+static void switch_slow(const struct switch_job *job, const struct latency_state *state,
+			uint32_t number, const struct wire *wire, const int32_t *lane,
+			struct latency_outcome *outcome)
+{
+	struct look look = { .slot = state->slot[wire->slot],
+			     .number = number,
+			     .life = state->switch_life };
+	uint32_t known = looked.count;
+	const char *wrong = NULL;
+
+	memcpy(look.sum, state->sum[wire->slot], sizeof(look.sum));
+	if (intern_put(&looked, &look, sizeof(look)) == known)
+		wrong = slow_latency(job, &look.slot, look.sum, wire, lane);
+	if (wrong)
+		broken(outcome, wrong);
+}
+
+/* R-CHIP-11 */
+static enum switch_verdict chip_step(const struct switch_job *job, struct latency_state *state,
+				     struct latency_packet packet, struct wire *wire,
+				     const int32_t *lane, struct latency_outcome *outcome)
+{
+	const struct chip_packet first = { wire, lane, 0, LATENCY_LANES };
+	struct switch_latency_slot *slot = &state->slot[wire->slot];
+	struct chip_latency_words *words = &state->words[wire->slot];
+	enum switch_verdict verdict;
+	bool goes_round;
+
+	if (packet.type == LATENCY_UPDATE_ROUND || packet.type == LATENCY_ACK_ROUND)
+		return chip_latency_last(slot, words, wire);
+	verdict = chip_latency_first(job, slot, words, state->sum[wire->slot], &first, &goes_round);
+	if (goes_round) {
+		packet.type = packet.type == LATENCY_UPDATE ? LATENCY_UPDATE_ROUND
+							    : LATENCY_ACK_ROUND;
+		make(outcome, packet);
+	}
+	return verdict;
+}
+
 void latency_switch_step(const struct latency_config *config, struct latency_state *state,
 			 uint32_t number, struct latency_outcome *outcome)
 {
 	struct latency_packet packet = latency_packet_of(number);
 	struct wire wire = latency_wire(config, &packet);
-	struct switch_latency_slot *slot = &state->slot[wire.slot];
 	struct switch_job job = { .generation = LATENCY_GENERATION + state->switch_life,
 				  .lanes = LATENCY_LANES,
 				  .slots = config->slots,
@@ -296,27 +334,19 @@ void latency_switch_step(const struct latency_config *config, struct latency_sta
 				  .enabled = 1 };
 	int32_t lane[LATENCY_LANES];
 	enum switch_verdict verdict;
-	uint32_t known;
-	const char *wrong;
-	struct look look;
 
 	switch_job_fill(&job, config->workers);
 	for (uint32_t i = 0; i < LATENCY_LANES; i++)
 		lane[i] = latency_value(packet.life, packet.worker, packet.op, i);
-	look = (struct look){ .slot = *slot, .number = number, .life = state->switch_life };
-	memcpy(look.sum, state->sum[wire.slot], sizeof(look.sum));
-	known = looked.count;
-	wrong = NULL;
-	if (intern_put(&looked, &look, sizeof(look)) == known)
-		wrong = slow_latency(&job, slot, look.sum, &wire, lane);
-	if (wrong)
-		broken(outcome, wrong);
-	verdict = switch_latency_admit(&job, &wire);
-	if (verdict != SWITCH_ABSORB)
+	if (!config->is_chip)
+		switch_slow(&job, state, number, &wire, lane, outcome);
+	if (switch_latency_admit(&job, &wire) != SWITCH_ABSORB)
 		return;
-	verdict = switch_latency_step(&job, slot, state->sum[wire.slot], &wire, lane,
-				      lane + LATENCY_LANES);
-	slot->last = 0;
+	verdict = config->is_chip ? chip_step(&job, state, packet, &wire, lane, outcome)
+				  : switch_latency_step(&job, &state->slot[wire.slot],
+							state->sum[wire.slot], &wire, lane,
+							lane + LATENCY_LANES);
+	state->slot[wire.slot].last = 0;
 	if (verdict == SWITCH_MISMATCH)
 		broken(outcome, "MISMATCH without any disagreement");
 	if (verdict == SWITCH_DROP_ALARM)

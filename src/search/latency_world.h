@@ -10,23 +10,32 @@
 #define SEARCH_LATENCY_WORLD_H
 
 #include "core/latency/worker_latency.h"
+#include "p4/chip_latency.h"
 #include "search/latency.h"
 
 enum {
 	LATENCY_LANES = 8,
-	LATENCY_TYPES = 4,
+	LATENCY_TYPES = 6,
 	LATENCY_PACKETS = LATENCY_LIVES * LATENCY_OPS * LATENCY_WORKERS * LATENCY_TYPES,
+	LATENCY_WORDS = (LATENCY_PACKETS + 63) / 64,
 	LATENCY_MADE = LATENCY_WORKERS + 2, /* by one step, at most */
 };
-_Static_assert(LATENCY_PACKETS % 64 == 0, "whole words");
 /* Of the first life. A counter starts anywhere: as signed numbers these are behind a new slot's 0. */
 #define LATENCY_GENERATION 0xfffffff0u
 #define LATENCY_OWN_JOB 0x505 /* of the worker that slow.h is asked about: in both bytes */
 #define LATENCY_OWN_CHILD 0x202
 #define LATENCY_COOKIE 0x500000000u /* of operation 0 */
 
-/* UPDATE and ACK are the worker's, RESULT and CONFIRM for it. HELD changes nothing and is not kept. */
-enum latency_type { LATENCY_UPDATE, LATENCY_ACK, LATENCY_RESULT, LATENCY_CONFIRM };
+/* UPDATE and ACK are the worker's, RESULT and CONFIRM for it. HELD changes nothing and is not kept. In a chip an UPDATE and
+ * an ACK may go round (R-CHIP-3): that may be lost, or be late, as all others. */
+enum latency_type {
+	LATENCY_UPDATE,
+	LATENCY_ACK,
+	LATENCY_RESULT,
+	LATENCY_CONFIRM,
+	LATENCY_UPDATE_ROUND,
+	LATENCY_ACK_ROUND,
+};
 
 struct latency_packet {
 	uint32_t life, op, worker;
@@ -50,14 +59,15 @@ struct latency_state {
 	uint32_t life, switch_life; /* the controller's newest, the switch's */
 	uint32_t reserved[2];
 	struct switch_latency_slot slot[LATENCY_SLOTS];
+	struct chip_latency_words words[LATENCY_SLOTS]; /* of a chip */
 	int32_t sum[LATENCY_SLOTS][LATENCY_LANES];
-	uint64_t sent[LATENCY_PACKETS / 64]; /* may arrive */
+	uint64_t sent[LATENCY_WORDS]; /* may arrive */
 };
 _Static_assert(sizeof(struct latency_worker) == 8 + 12 * LATENCY_SLOTS, "no padding");
 _Static_assert(sizeof(struct switch_latency_slot) == 88, "no padding");
-_Static_assert(sizeof(struct latency_state) == 3 * (8 + 12 * LATENCY_SLOTS) + 16 +
-						       LATENCY_SLOTS * (88 + 4 * LATENCY_LANES) +
-						       LATENCY_PACKETS / 8,
+_Static_assert(sizeof(struct latency_state) ==
+		       3 * (8 + 12 * LATENCY_SLOTS) + 16 +
+			       LATENCY_SLOTS * (88 + 28 + 4 * LATENCY_LANES) + 8 * LATENCY_WORDS,
 	       "no padding");
 
 /* What one step makes. */
