@@ -117,6 +117,12 @@ class Latency:
         return slot
 
 
+def turned(datagram):
+    """Golden and random packets have little-endian lanes, a chip big-endian ones (R-CHIP-12)."""
+    whole = len(datagram) & ~3
+    return datagram[:24] + b"".join(datagram[i:i + 4][::-1] for i in range(24, whole, 4)) + datagram[max(whole, 24):]
+
+
 def frame(datagram, child):
     udp = struct.pack("!HHHH", 20000 + child, PORT, 8 + len(datagram), 0)
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(datagram), 0, 0x4000, 64, 17, 0)
@@ -206,7 +212,7 @@ class Player:
             if data[12:14] != b"\x08\x00" or data[:6] == bytes.fromhex(MAC):
                 continue
             port, length = struct.unpack("!HH", data[36:40])
-            got[port - 20000, data[42:34 + length].hex() if is_sound(data) else "checksum"] += 1
+            got[port - 20000, turned(data[42:34 + length]).hex() if is_sound(data) else "checksum"] += 1
         return got
 
     def counted(self):
@@ -234,7 +240,7 @@ class Player:
         at = case.get("at")
         self.set_slot(at, case.get("before"), case["job"])
         wanted = self.wanted(case)
-        self.link.send(frame(bytes.fromhex(case["packet"]), case["from"]))
+        self.link.send(frame(turned(bytes.fromhex(case["packet"])), case["from"]))
         got, counted = self.receive(sum(wanted.values())), self.counted()
         result = (VERDICTS + FAULTS)[case["result"]]
         if counted != {result: 1}:

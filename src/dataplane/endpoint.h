@@ -26,6 +26,7 @@ struct endpoint_shard {
 	uint32_t generation;
 	uint16_t job;
 	uint16_t child;
+	bool is_big_endian; /* its lanes, R-WIRE-6 */
 	uint8_t nonce[WIRE_NONCE_BYTES];
 };
 

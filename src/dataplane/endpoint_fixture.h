@@ -6,6 +6,7 @@
 #ifndef DATAPLANE_ENDPOINT_FIXTURE_H
 #define DATAPLANE_ENDPOINT_FIXTURE_H
 
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,6 +72,7 @@ struct net {
 	uint32_t done[WORKERS_MAX];   /* operations */
 	uint64_t cookie[WORKERS_MAX]; /* of the last of them */
 	uint32_t loss;                /* in 256 */
+	bool is_big_endian;
 	/* NULL, or is this packet lost? `worker` is who gets it; TO_SWITCH: it is from its child. */
 	bool (*is_lost)(struct net *net, const struct wire *wire, uint32_t worker);
 	void *lost_arg;
@@ -224,6 +226,13 @@ static enum switch_verdict switch_serve(struct net *net, struct wire *wire, cons
 			   NULL);
 }
 
+/* R-WIRE-6 */
+static void lanes_turn(const struct net *net, int32_t *lane, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && net->is_big_endian; i++)
+		lane[i] = (int32_t)ntohl((uint32_t)lane[i]);
+}
+
 static void serve_one(struct net *net, struct packet *packet)
 {
 	int32_t *lane = (int32_t *)(void *)(packet->data + WIRE_HEADER_BYTES);
@@ -235,6 +244,7 @@ static void serve_one(struct net *net, struct packet *packet)
 	if (wire.type == WIRE_HELLO)
 		return; /* a worker that hears nothing says it again */
 	child = wire.child;
+	lanes_turn(net, lane, wire.lanes);
 	verdict = switch_serve(net, &wire, lane);
 	assert_true(verdict <= SWITCH_MISMATCH);
 	net->mismatches += verdict == SWITCH_MISMATCH;
@@ -243,6 +253,7 @@ static void serve_one(struct net *net, struct packet *packet)
 	memcpy(lane,
 	       net->sums[wire.slot][net->job.mode == SWITCH_DENSE && switch_copy_of(wire.seq)],
 	       wire.lanes * sizeof(*lane));
+	lanes_turn(net, lane, wire.lanes);
 	for (uint32_t i = 0; i < net->workers; i++) {
 		struct wire answer = wire;
 
@@ -256,7 +267,7 @@ static void serve_one(struct net *net, struct packet *packet)
 	}
 }
 
-/* A job with S slots; `window` 0: dense mode, else P. */
+/* A job with S slots; `window` 0: dense mode, else P. Of odd seeds: the switch is a chip, with big-endian lanes. */
 static struct net *net_open_as(uint32_t workers, uint32_t slots, uint32_t window, uint32_t loss,
 			       uint64_t seed)
 {
@@ -267,6 +278,7 @@ static struct net *net_open_as(uint32_t workers, uint32_t slots, uint32_t window
 	rng_init(&net->rng, seed, 0);
 	net->workers = workers;
 	net->loss = loss;
+	net->is_big_endian = seed % 2;
 	net->now_ns = 1000 * 1000 * 1000;
 	net->job = (struct switch_job){
 		.generation = GENERATION, .slots = slots, .lanes = LANES, .enabled = 1
@@ -277,7 +289,8 @@ static struct net *net_open_as(uint32_t workers, uint32_t slots, uint32_t window
 	for (uint32_t i = 0; i < workers; i++) {
 		struct endpoint_shard shard = { .address = switch_address,
 						.generation = GENERATION,
-						.child = (uint16_t)i };
+						.child = (uint16_t)i,
+						.is_big_endian = net->is_big_endian };
 		struct endpoint_options options = { .link = &net->links[i].link,
 						    .quant = &quant_scalar,
 						    .shards = &shard,

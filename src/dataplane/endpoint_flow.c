@@ -145,6 +145,8 @@ static void build(struct endpoint *endpoint, uint32_t shard, const struct worker
 	if (actions->lanes)
 		header.flags |= fill(endpoint, actions, lane);
 	header.lanes = worker_trim(&endpoint->worker, shard, actions, lane);
+	if (endpoint->shards[shard].grant.is_big_endian)
+		endpoint_lanes_swap(lane, lane, actions->lanes);
 	wire_put(bytes, &header);
 	endpoint->shards[shard].fresh[actions->slot] = 1;
 	endpoint->stats.exponent_rounds += wire_round_of(header.flags) == WIRE_EXPONENT;
@@ -163,6 +165,8 @@ static const int32_t *stored_lanes(const struct endpoint *endpoint, uint32_t sha
 	const int32_t *own = (const int32_t *)(const void *)(bytes + WIRE_HEADER_BYTES);
 	uint32_t lanes = packet->lanes, all = actions->stored_lanes;
 
+	if (endpoint->shards[shard].grant.is_big_endian && (actions->is_bare || actions->is_joined))
+		own = endpoint_lanes_swap(joined, own, all);
 	if (actions->is_bare)
 		return own;
 	if (!actions->is_joined) {
@@ -171,7 +175,8 @@ static const int32_t *stored_lanes(const struct endpoint *endpoint, uint32_t sha
 		memset(joined + lanes, 0, (all - lanes) * sizeof(*joined));
 		return memcpy(joined, lane, lanes * sizeof(*joined));
 	}
-	switch_assign(joined, own, all, NULL);
+	if (own != joined)
+		switch_assign(joined, own, all, NULL);
 	if (actions->joined_by == WIRE_MAX)
 		switch_max(joined, lane, lanes, NULL);
 	else
@@ -285,6 +290,19 @@ static bool shard_find(const struct endpoint *endpoint, const struct link_addres
 	return false;
 }
 
+static void take_reply(struct endpoint *endpoint, uint32_t shard, const struct wire *packet,
+		       const int32_t *lane)
+{
+	int32_t swapped[WIRE_LANES_MAX];
+
+	if (endpoint->shards[shard].grant.is_big_endian)
+		lane = endpoint_lanes_swap(swapped, lane, packet->lanes);
+	if (endpoint->lanes && endpoint->latency)
+		endpoint_latency_take(endpoint, packet, lane);
+	else if (endpoint->lanes && packet->type != WIRE_CONFIRM)
+		take_answer(endpoint, shard, packet, lane);
+}
+
 static void take_packet(struct endpoint *endpoint, const struct link_address *from,
 			const uint8_t *bytes, uint32_t length)
 {
@@ -309,10 +327,7 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 	case WIRE_HELD:
 	case WIRE_NEED:
 	case WIRE_CONFIRM:
-		if (endpoint->lanes && endpoint->latency)
-			endpoint_latency_take(endpoint, &packet, lane);
-		else if (endpoint->lanes && packet.type != WIRE_CONFIRM)
-			take_answer(endpoint, shard, &packet, lane);
+		take_reply(endpoint, shard, &packet, lane);
 		break;
 	case WIRE_WELCOME:
 		endpoint_path_welcome(endpoint, shard, &packet, body);

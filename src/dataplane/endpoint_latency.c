@@ -136,6 +136,8 @@ static void build(struct endpoint *endpoint, const struct worker_latency_actions
 		memset(lane + count, 0, (header.lanes - count) * sizeof(*lane));
 		header.flags |= endpoint->quant->pack_i32(lane, source, count,
 							  quant_bound(endpoint->workers));
+		if (endpoint->shards[0].grant.is_big_endian)
+			endpoint_lanes_swap(lane, lane, header.lanes);
 	}
 	wire_put(bytes, &header);
 }

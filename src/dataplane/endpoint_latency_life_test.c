@@ -9,7 +9,7 @@
 /* Two workers, of which 0 has sent its UPDATE of operation 7; *update is it. */
 static struct net *net_with_one_sent(struct wire *update)
 {
-	struct net *net = net_open_as(2, 8, 4, 0, 1);
+	struct net *net = net_open_as(2, 8, 4, 0, 2);
 	struct packet packet = { 0 };
 
 	submit_all(net, 7, 1);
@@ -222,7 +222,7 @@ static void latency__open_and_submit_refuse_what_the_mode_does_not_do(void **sta
 static void latency__submits_no_more_than_there_is_room_for_until_they_are_taken(void **state)
 {
 	struct endpoint_shard shard = { .address = switch_address, .generation = GENERATION };
-	struct net *net = net_open_as(1, 8, 4, 0, 1);
+	struct net *net = net_open_as(1, 8, 4, 0, 2);
 	struct endpoint_options options = options_of(net, &shard);
 	int32_t x[LANES] = { 0 };
 	struct endpoint_op op = op_of_type(LANES_INT32, 0, x, 1);
@@ -272,7 +272,7 @@ static void latency__sends_no_more_than_its_window(void **state)
 
 static void latency__welcome_gives_a_round_trip(void **state)
 {
-	struct net *net = net_open_as(1, 8, 4, 0, 1);
+	struct net *net = net_open_as(1, 8, 4, 0, 2);
 	struct wire welcome = {
 		.type = WIRE_WELCOME, .generation = GENERATION, .seq = 3, .lanes = WIRE_HELLO_LANES
 	};

@@ -21,6 +21,14 @@ struct slot_queue {
 	uint32_t head, count;
 };
 
+/* R-WIRE-6: lanes of a shard that has them big-endian, from or for the wire. */
+static inline int32_t *endpoint_lanes_swap(int32_t *to, const int32_t *from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = (int32_t)__builtin_bswap32((uint32_t)from[i]);
+	return to;
+}
+
 struct shard_state {
 	struct endpoint_shard grant;
 	uint8_t *buffers;         /* slots packets, back to back: a run of slots is one message */

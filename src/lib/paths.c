@@ -99,9 +99,6 @@ static const char *grant_refuse(const struct tally_comm *comm, const struct cont
 	for (uint32_t i = 0; i < grant->shards_count; i++) {
 		const struct control_shard *shard = &grant->shards[i];
 
-		if (shard->is_big_endian)
-			return "the aggregator wants big-endian lanes, which this version cannot "
-			       "send";
 		if (shard->trailer)
 			return "the aggregator wants trailers, which this version cannot send";
 	}
@@ -131,6 +128,7 @@ static void shards_add(struct shards *shards, const struct conn *conn,
 		shard->generation = its->generation;
 		shard->job = its->job;
 		shard->child = its->child;
+		shard->is_big_endian = its->is_big_endian;
 		memcpy(shard->nonce, grant->nonce, WIRE_NONCE_BYTES);
 		shards->lanes = min_u32(shards->lanes, lanes_of(&shard->address, its));
 		shards->slots = min_u32(shards->slots, its->slots);

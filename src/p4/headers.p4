@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headers.p4 - the headers of a packet and the parser's path: R-WIRE-1, R-WIRE-2, R-WIRE-4, R-WIRE-6. */
+/* headers.p4 - the headers of a packet and the parser's path: R-WIRE-1, R-WIRE-2, R-WIRE-4, R-CHIP-12. */
 #include "constants.p4"
 
 /* R-CHIP-6: lanes and slots are fixed when the program is compiled. EACH_BLOCK does a thing to each 4 lanes. */

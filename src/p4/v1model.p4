@@ -87,21 +87,19 @@ parser switch_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
     }
 }
 
-/* R-WIRE-6 */
-#define SWAP(x) ((x)[7:0] ++ (x)[15:8] ++ (x)[23:16] ++ (x)[31:24])
 #define SUM(block, field) register<bit<32>>(SUMS_SIZE) sum_##block##_##field
 #define SUMS(block) SUM(block, a); SUM(block, b); SUM(block, c); SUM(block, d);
 /* R-CHIP-2: assigned, added, the larger one; an answer reads. */
 #define LANE(block, field) \
     sum_##block##_##field.read(sum, of); \
-    lane = has_lane ? SWAP(hdr.lanes[block].field) : none; \
+    lane = has_lane ? hdr.lanes[block].field : none; \
     if (act == act_t.OPEN) { sum = lane; } \
     else if (act == act_t.COLLECT) { \
         if (is_max) { if ((int<32>)lane > (int<32>)sum) { sum = lane; } } \
         else { sum = sum + lane; } \
     } \
     sum_##block##_##field.write(of, sum); \
-    hdr.lanes[block].field = SWAP(sum);
+    hdr.lanes[block].field = sum;
 #define BLOCK(block) \
     has_lane = hdr.lanes[block].isValid(); \
     if (!has_lane) { hdr.lanes[block].setValid(); } \

@@ -33,6 +33,13 @@ static void command__goes_to_every_shard_that_the_job_is_on(void **state)
 	}
 }
 
+static int no_chip(struct chip **chip, const char *address, const struct link_address *local,
+		   char error[CHIP_ERROR_BYTES])
+{
+	(void)chip, (void)address, (void)local, (void)error;
+	return -1;
+}
+
 static void send__of_a_grant_tells_where_the_shards_are(void **state)
 {
 	static const uint8_t here[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
@@ -51,6 +58,7 @@ static void send__of_a_grant_tells_where_the_shards_are(void **state)
 	steps[1] = steps[0];
 	step();
 	test.server.is_local = true;
+	test.server.options.chip_open = no_chip;
 	step();
 	assert_int_equal(seen.messages, 2);
 	assert_ptr_equal(seen.peer, &test.peers[PEER + 1]);
@@ -72,6 +80,7 @@ static void send__of_a_grant_tells_where_the_shards_are(void **state)
 			assert_int_equal(shard->run, 44);
 			assert_int_equal(shard->lane_ops, 1 << WIRE_ADD | 1 << WIRE_ADD_SHORT |
 								  1 << WIRE_MAX | 1 << WIRE_TAKE);
+			assert_int_equal(shard->is_big_endian, i); /* R-CHIP-12 */
 			assert_memory_equal(shard->ip, i ? here : anywhere, 16);
 		}
 	}

@@ -394,6 +394,7 @@ static void job_fill_grant(struct server *server, struct job *job, uint16_t rank
 			.lane_ops = 1 << WIRE_ADD | 1 << WIRE_ADD_SHORT | 1 << WIRE_MAX |
 				    1 << WIRE_TAKE,
 		};
+		shard->is_big_endian = server->options.chip_open != NULL; /* R-CHIP-12 */
 		if (server->is_local)
 			memcpy(shard->ip, server->options.listen.ip, sizeof(shard->ip));
 	}
