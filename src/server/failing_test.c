@@ -469,11 +469,12 @@ static void open__refuses_options_out_of_range(void **state)
 		{ { .listen.port = 65535, .shards = 2 },
 		  "port: the last shard's would be above 65535" },
 		{ { .chip_open = no_chip, .shards = 2 },
-		  "a chip: one shard, over IPv4, without devices of the kernel's" },
+		  "a chip: one shard, without devices of the kernel's" },
 		{ { .chip_open = no_chip, .is_v6 = true },
-		  "a chip: one shard, over IPv4, without devices of the kernel's" },
+		  "listen: a P4 switch takes no IPv6 (--engine p4): give an IPv4 address of this "
+		  "host" },
 		{ { .chip_open = no_chip, .hook_devices = "eth0" },
-		  "a chip: one shard, over IPv4, without devices of the kernel's" },
+		  "a chip: one shard, without devices of the kernel's" },
 		{ { .key = longest }, "key: at most 127 bytes" },
 		{ { .local_name = longest }, /* of 128 bytes */
 		  "@kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"

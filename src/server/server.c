@@ -93,9 +93,11 @@ static int options_check(struct server *server, const struct server_options *opt
 		wrong = "port: the last shard's would be above 65535";
 	else if (options->receive_bytes > 1u << 30)
 		wrong = "receive buffer: at most 1 GiB";
-	else if (options->chip_open &&
-		 (options->shards > 1 || options->is_v6 || options->hook_devices))
-		wrong = "a chip: one shard, over IPv4, without devices of the kernel's";
+	else if (options->chip_open && options->is_v6) /* R-CHIP-6 */
+		wrong = "listen: a P4 switch takes no IPv6 (--engine p4): give an IPv4 address of "
+			"this host";
+	else if (options->chip_open && (options->shards > 1 || options->hook_devices))
+		wrong = "a chip: one shard, without devices of the kernel's";
 	else if (options->key && strlen(options->key) >= CONTROL_KEY_BYTES)
 		wrong = "key: at most 127 bytes";
 	if (!wrong)
