@@ -3,25 +3,12 @@
  * the engine does with packets that the chip hands on. */
 #include "dataplane/engine_fixture.h"
 
-#include <stdio.h>
-
 static struct {
 	struct chip chip;
 	int add, set, bind; /* what they return */
 	struct chip_way way;
 	uint32_t welcomes_before; /* packets that had been sent when bind was called */
-	char said[512];
 } t;
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	size_t used = strlen(t.said);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(t.said + used, sizeof(t.said) - used, format, list);
-	va_end(list);
-}
 
 static int chip_add(struct chip *chip, const struct switch_job *job)
 {
@@ -82,21 +69,11 @@ static int begin(void **state)
 					     .bind = chip_bind,
 					     .counts = chip_counts,
 					     .served = chip_served };
-	struct engine_options options = { .link = &fake.link, .chip = &t.chip };
 
 	(void)state;
 	memset(&t, 0, sizeof(t));
 	t.chip.ops = &ops;
-	memset(&fake, 0, sizeof(fake));
-	fake.link.ops = &fake_ops;
-	engine = engine_open(&options);
-	return !engine;
-}
-
-static void said(const char *words)
-{
-	assert_string_equal(t.said, words);
-	t.said[0] = 0;
+	return setup_beside(NULL, &t.chip);
 }
 
 /* As it comes from the chip: it has come in at port 5, from 02:00:00:aa:bb:cc. */
@@ -131,7 +108,7 @@ static void open_job(void)
 	assert_int_equal(engine_job_set(engine, JOB, GENERATION, LANES, true), 0);
 	give_hello(0, 1);
 	give_hello(1, 1);
-	t.said[0] = 0;
+	told_words[0] = 0;
 }
 
 /* R-CHIP-9 */
@@ -205,7 +182,7 @@ static void chip__is_not_told_of_who_comes_around_it(void **state)
 	assert_int_equal(engine_job_remove(engine, JOB), 0);
 	assert_int_equal(engine_job_add(engine, JOB, &config), 0);
 	assert_int_equal(engine_job_set(engine, JOB, GENERATION, LANES, true), 0);
-	t.said[0] = 0;
+	told_words[0] = 0;
 	fake.answers_count = 0;
 	give_hello_from(1, 7, 0);
 	said("");

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,15 +152,41 @@ static void job_open(uint16_t idx, uint16_t children, uint16_t lanes, bool has_p
 	job_start(idx, &config);
 }
 
-static int setup_engine(void **state)
-{
-	struct engine_options options = { .link = &fake.link };
+/* ---- a hook or chip that is played ---- */
 
-	(void)state;
+static char told_words[512]; /* in words: what it was told since that was looked at */
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	size_t used = strlen(told_words);
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(told_words + used, sizeof(told_words) - used, format, list);
+	va_end(list);
+}
+
+static void said(const char *words)
+{
+	assert_string_equal(told_words, words);
+	told_words[0] = '\0';
+}
+
+static int setup_beside(struct hook *hook, struct chip *chip)
+{
+	struct engine_options options = { .link = &fake.link, .hook = hook, .chip = chip };
+
 	memset(&fake, 0, sizeof(fake));
 	fake.link.ops = &fake_ops;
+	told_words[0] = '\0';
 	engine = engine_open(&options);
 	return !engine;
+}
+
+static int setup_engine(void **state)
+{
+	(void)state;
+	return setup_beside(NULL, NULL);
 }
 
 static int setup(void **state)

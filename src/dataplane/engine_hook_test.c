@@ -4,7 +4,6 @@
 #include "dataplane/engine_fixture.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "core/latency/switch_latency.h"
 #include "dataplane/hook.h"
@@ -12,22 +11,11 @@
 static struct {
 	struct hook hook;
 	bool refuses_add, refuses_set;
-	char said[512]; /* in words: what it was told since that was looked at */
 	struct switch_job job;
 	struct switch_latency_slot slot[SLOTS];
 	int32_t sums[SLOTS][LANES];
 	uint32_t steps, reads;
 } t;
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	size_t used = strlen(t.said);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(t.said + used, sizeof(t.said) - used, format, list);
-	va_end(list);
-}
 
 static int hook_add(struct hook *hook, const struct switch_job *job)
 {
@@ -121,21 +109,11 @@ static int begin(void **state)
 					     .write = hook_write,
 					     .served = hook_served,
 					     .counts = hook_counts };
-	struct engine_options options = { .link = &fake.link, .hook = &t.hook };
 
 	(void)state;
 	memset(&t, 0, sizeof(t));
 	t.hook.ops = &ops;
-	memset(&fake, 0, sizeof(fake));
-	fake.link.ops = &fake_ops;
-	engine = engine_open(&options);
-	return !engine;
-}
-
-static void said(const char *words)
-{
-	assert_string_equal(t.said, words);
-	t.said[0] = 0;
+	return setup_beside(&t.hook, NULL);
 }
 
 static struct wire update_to(uint16_t child, uint16_t slot, uint32_t seq)
@@ -247,13 +225,13 @@ static void jobs__that_the_hook_does_not_take_are_the_engines(void **state)
 	(void)state;
 	t.refuses_add = true;
 	job_start(JOB, &config);
-	assert_null(strstr(t.said, "set"));
+	assert_null(strstr(told_words, "set"));
 	both_give(3, 1);
 	assert_int_equal(t.steps, 0);
 	assert_int_equal(fake.answers_count, 2);
 	assert_sum_of_children(0, 2);
 	engine_job_remove(engine, JOB);
-	assert_null(strstr(t.said, "remove"));
+	assert_null(strstr(told_words, "remove"));
 	t.refuses_add = false;
 	t.refuses_set = true; /* in this life */
 	job_start(JOB, &config);
@@ -262,8 +240,8 @@ static void jobs__that_the_hook_does_not_take_are_the_engines(void **state)
 	assert_int_equal(fake.answers_count, 2);
 	t.refuses_set = false;
 	assert_int_equal(engine_job_set(engine, JOB, GENERATION + 1, LANES, true), 0);
-	assert_non_null(strstr(t.said, "set"));
-	t.said[0] = 0;
+	assert_non_null(strstr(told_words, "set"));
+	told_words[0] = 0;
 	dense.mode = SWITCH_DENSE; /* no hook has such slots */
 	assert_int_equal(engine_job_add(engine, JOB + 1, &dense), 0);
 	said("");
@@ -273,7 +251,7 @@ static void hook__hears_that_its_jobs_end_with_the_engine(void **state)
 {
 	(void)state;
 	job_start(JOB, &config);
-	t.said[0] = 0;
+	told_words[0] = 0;
 	engine_close(engine);
 	engine = NULL;
 	said("remove 3; ");
