@@ -171,6 +171,21 @@ static void chip__that_has_not_taken_a_child_is_told_of(void **state)
 	assert_int_equal(events[0].type, ENGINE_UNWRITTEN);
 }
 
+/* A new life of the job forgets what the old one said, but not this: it would never be told again. */
+static void chip__that_has_not_taken_a_child_is_told_of_in_a_new_life(void **state)
+{
+	struct engine_event events[8];
+
+	(void)state;
+	assert_int_equal(engine_job_add(engine, JOB, &config), 0);
+	t.bind = -EREMOTEIO;
+	give_hello(1, 1);
+	assert_int_equal(engine_job_set(engine, JOB, GENERATION + 1, LANES, true), 0);
+	assert_int_equal(engine_events(engine, events, 8), 2);
+	assert_int_equal(events[0].type, ENGINE_HELLO);
+	assert_int_equal(events[1].type, ENGINE_UNWRITTEN);
+}
+
 /* A worker on the chip's own host: the chip would never see its packets. */
 static void chip__is_not_told_of_who_comes_around_it(void **state)
 {
@@ -274,6 +289,8 @@ int main(void)
 						begin, teardown),
 		cmocka_unit_test_setup_teardown(chip__that_has_not_taken_a_child_is_told_of, begin,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			chip__that_has_not_taken_a_child_is_told_of_in_a_new_life, begin, teardown),
 		cmocka_unit_test_setup_teardown(chip__is_not_told_of_who_comes_around_it, begin,
 						teardown),
 		cmocka_unit_test_setup_teardown(chip__may_refuse_a_job, begin, teardown),
