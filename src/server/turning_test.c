@@ -50,6 +50,53 @@ static void turn__tells_what_is_alike_in_one_batch_once(void **state)
 	assert_int_equal(woken(), 1);
 }
 
+static enum chip_news chip_look(struct chip *chip)
+{
+	(void)chip;
+	return CHIP_NO_NEWS;
+}
+
+static void chip_close(struct chip *chip)
+{
+	(void)chip;
+}
+
+static int chip_open(struct chip **out, const char *address, const struct link_address *local,
+		     char error[CHIP_ERROR_BYTES])
+{
+	static const struct chip_ops ops = { .look = chip_look, .close = chip_close };
+	static struct chip chip = { .ops = &ops, .error = "it is full" };
+
+	(void)address, (void)local, (void)error;
+	*out = &chip;
+	return 0;
+}
+
+/* Why the chip has not taken a child is the chip's to say; of other notices it says nothing. */
+static void turn__tells_of_an_untaken_child_in_the_words_of_the_chip(void **state)
+{
+	struct shard_event event;
+
+	(void)state;
+	shard_close(seen.shard, NULL, NULL);
+	seen.link_closed = seen.engine_closed = seen.waits = seen.polls = 0;
+	assert_int_equal(shard_open(&seen.shard, &(struct shard_options){ .index = 3,
+									  .wake_fd = seen.wake_fd,
+									  .chip_open = chip_open }),
+			 0);
+	seen.notice[0] = notice(ENGINE_UNWRITTEN, 1, 1);
+	seen.notice[1] = notice(ENGINE_ALARM, 1, 1);
+	seen.notices = 2;
+	turn(1);
+	event = next();
+	assert_int_equal(event.notice.type, ENGINE_UNWRITTEN);
+	assert_non_null(event.text);
+	assert_string_equal(event.text, "it is full");
+	free(event.text);
+	assert_null(next().text);
+	assert_no_event();
+}
+
 /* All that the engine has seen of a job is told before its removal. */
 static void turn__tells_all_before_the_next_command_is_answered(void **state)
 {
@@ -211,6 +258,7 @@ int main(void)
 #define T(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 		T(turn__sleeps_when_nothing_has_come_a_second_at_most),
 		T(turn__tells_what_is_alike_in_one_batch_once),
+		T(turn__tells_of_an_untaken_child_in_the_words_of_the_chip),
 		T(turn__tells_all_before_the_next_command_is_answered),
 		T(turn__leaves_half_of_the_room_to_answers),
 		T(turn__looks_at_its_filters_once_a_second),
