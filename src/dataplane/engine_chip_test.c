@@ -77,7 +77,8 @@ static int begin(void **state)
 }
 
 /* As it comes from the chip: it has come in at port 5, from 02:00:00:aa:bb:cc. */
-static void give_hello_from(uint16_t child, uint32_t serial, uint64_t mac)
+static void give_hello_at(const struct link_address *peer, uint16_t child, uint32_t serial,
+			  uint64_t mac)
 {
 	struct wire hello = { .type = WIRE_HELLO,
 			      .job = JOB,
@@ -88,13 +89,19 @@ static void give_hello_from(uint16_t child, uint32_t serial, uint64_t mac)
 			      .exponent = (uint16_t)(mac >> 32),
 			      .lanes = WIRE_HELLO_LANES,
 			      .tag = (uint32_t)mac };
-	struct link_address peer = address_of(child);
 	uint8_t bytes[WIRE_HEADER_BYTES + WIRE_HELLO_LANES * WIRE_LANE_BYTES] = { 0 };
 
 	wire_put(bytes, &hello);
 	memcpy(bytes + WIRE_HEADER_BYTES, nonces[child], WIRE_NONCE_BYTES);
-	give_bytes(&peer, bytes, 1, sizeof(bytes), sizeof(bytes));
+	give_bytes(peer, bytes, 1, sizeof(bytes), sizeof(bytes));
 	poll_once();
+}
+
+static void give_hello_from(uint16_t child, uint32_t serial, uint64_t mac)
+{
+	struct link_address peer = address_of(child);
+
+	give_hello_at(&peer, child, serial, mac);
 }
 
 static void give_hello(uint16_t child, uint32_t serial)
@@ -216,6 +223,31 @@ static void chip__is_not_told_of_who_comes_around_it(void **state)
 		assert_int_equal(events[i].type, ENGINE_REFUSED);
 }
 
+/* It asks again for as long as it waits: one line of the log, and one more of its next address. */
+static void chip__is_told_once_of_who_comes_around_it(void **state)
+{
+	const uint64_t second_ns = 1000000000;
+	struct link_address other = address_of(STRANGER_HOST);
+	struct engine_event events[8];
+
+	(void)state;
+	assert_int_equal(engine_job_add(engine, JOB, &config), 0);
+	for (uint32_t serial = 1; serial < 5; serial++) {
+		give_hello_from(1, serial, 0);
+		assert_int_equal(engine_events(engine, events, 8), serial == 1);
+		fake.now_ns += 2 * second_ns;
+	}
+	give_hello_at(&other, 1, 5, 0);
+	assert_int_equal(engine_events(engine, events, 8), 1);
+	assert_int_equal(events[0].refusal, ENGINE_REFUSED_AROUND);
+	assert_true(link_address_equal(&events[0].address, &other));
+	assert_int_equal(events[0].count, 1);
+	fake.now_ns += 2 * second_ns;
+	give_hello_from(0, 1, 0); /* each rank has its own */
+	assert_int_equal(engine_events(engine, events, 8), 1);
+	assert_int_equal(events[0].child, 0);
+}
+
 /* Its word is what the job's end says. */
 static void chip__may_refuse_a_job(void **state)
 {
@@ -292,6 +324,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			chip__that_has_not_taken_a_child_is_told_of_in_a_new_life, begin, teardown),
 		cmocka_unit_test_setup_teardown(chip__is_not_told_of_who_comes_around_it, begin,
+						teardown),
+		cmocka_unit_test_setup_teardown(chip__is_told_once_of_who_comes_around_it, begin,
 						teardown),
 		cmocka_unit_test_setup_teardown(chip__may_refuse_a_job, begin, teardown),
 		cmocka_unit_test_setup_teardown(chip__alone_adds_up, begin, teardown),

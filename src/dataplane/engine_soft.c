@@ -469,6 +469,16 @@ static bool is_around(const struct engine_soft *engine, const struct wire *hello
 	return engine->chip && !hello->exponent && !hello->tag;
 }
 
+/* It goes on asking until the job's time is up: that is told once. */
+static void around_say(struct engine_soft *engine, struct child *child,
+		       const struct link_address *peer, const struct wire *hello)
+{
+	if (link_address_equal(&child->around, peer))
+		return;
+	child->around = *peer;
+	engine_refuse(engine, ENGINE_REFUSED_AROUND, peer, hello);
+}
+
 /* R-CHIP-9: it is there before the child hears so, or the child asks again. */
 static bool chip_has(struct engine_soft *engine, struct job *job, const struct wire *hello,
 		     const struct link_address *peer)
@@ -500,7 +510,7 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 	bool has_child = job && job->has_nonces && packet->child < job->program.children;
 
 	if (has_child && is_around(engine, packet)) {
-		engine_refuse(engine, ENGINE_REFUSED_AROUND, peer, packet);
+		around_say(engine, &job->children[packet->child], peer, packet);
 	} else if (has_child && child_hello(engine, job, packet, peer, nonce)) {
 		if (chip_has(engine, job, packet, peer))
 			welcome(engine, peer, at, packet);

@@ -22,9 +22,10 @@ _Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= (int)LINK
 
 struct child {
 	struct binding at;
-	uint64_t heard_ns; /* its last HELLO that was told of */
-	uint32_t misfits;  /* packets from its address that no sound child sends */
-	bool is_unwritten; /* and the event has been put */
+	uint64_t heard_ns;          /* its last HELLO that was told of */
+	uint32_t misfits;           /* packets from its address that no sound child sends */
+	bool is_unwritten;          /* and the event has been put */
+	struct link_address around; /* whose HELLOs past the chip were told of */
 };
 
 struct job {
