@@ -42,7 +42,7 @@ int __wrap_link_udp_open(struct link **link, const struct link_udp_options *opti
 	return result;
 }
 
-static uint32_t big_endian; /* of the shards that an endpoint was opened with, a bit each */
+static uint64_t big_endian; /* of the shards that an endpoint was opened with, a bit each */
 
 struct endpoint *__real_endpoint_open(const struct endpoint_options *options);
 struct endpoint *__wrap_endpoint_open(const struct endpoint_options *options);
@@ -50,7 +50,7 @@ struct endpoint *__wrap_endpoint_open(const struct endpoint_options *options)
 {
 	big_endian = 0;
 	for (uint32_t i = 0; i < options->shards_count; i++)
-		big_endian |= (uint32_t)options->shards[i].is_big_endian << i;
+		big_endian |= (uint64_t)options->shards[i].is_big_endian << i;
 	return __real_endpoint_open(options);
 }
 
