@@ -288,14 +288,6 @@ static int call_handle(struct bmv2 *bmv2, const struct asked *asked, struct thri
 	return result;
 }
 
-int bmv2_reset(struct bmv2 *bmv2)
-{
-	static const struct asked asked = { OF_PORTS, "standard:bm_reset_state", "" };
-	struct thrift_out out = begin(bmv2, &asked);
-
-	return call_only(bmv2, &asked, &out);
-}
-
 int bmv2_ports(struct bmv2 *bmv2, bool ports[BMV2_PORTS])
 {
 	static const struct asked asked = { OF_PORTS, "standard:bm_dev_mgr_show_ports", "" };
@@ -396,6 +388,27 @@ int bmv2_delete(struct bmv2 *bmv2, const char *table, int32_t handle)
 	return call_only(bmv2, &asked, &out);
 }
 
+int bmv2_entries(struct bmv2 *bmv2, const char *table, uint64_t *count)
+{
+	const struct asked asked = { OF_TABLES, "standard:bm_mt_get_num_entries", table };
+	struct thrift_out out = begin_of(bmv2, &asked);
+	int64_t number = 0;
+	int result = call_number(bmv2, &asked, &out, THRIFT_I64, &number, NULL);
+
+	if (!result)
+		*count = (uint64_t)number;
+	return result;
+}
+
+int bmv2_clear(struct bmv2 *bmv2, const char *table)
+{
+	const struct asked asked = { OF_TABLES, "standard:bm_mt_clear_entries", table };
+	struct thrift_out out = begin_of(bmv2, &asked);
+
+	thrift_bool(&out, 3, false);
+	return call_only(bmv2, &asked, &out);
+}
+
 /* ---- arrays ---- */
 
 int bmv2_counter(struct bmv2 *bmv2, const char *name, uint32_t index, uint64_t *packets)
@@ -415,6 +428,14 @@ int bmv2_counter(struct bmv2 *bmv2, const char *name, uint32_t index, uint64_t *
 int bmv2_counters_reset(struct bmv2 *bmv2, const char *name)
 {
 	const struct asked asked = { OF_ARRAYS, "standard:bm_counter_reset_all", name };
+	struct thrift_out out = begin_of(bmv2, &asked);
+
+	return call_only(bmv2, &asked, &out);
+}
+
+int bmv2_register_reset(struct bmv2 *bmv2, const char *name)
+{
+	const struct asked asked = { OF_ARRAYS, "standard:bm_register_reset", name };
 	struct thrift_out out = begin_of(bmv2, &asked);
 
 	return call_only(bmv2, &asked, &out);
@@ -463,15 +484,6 @@ int bmv2_meter_set(struct bmv2 *bmv2, const char *name, uint32_t per_s, uint32_t
 
 /* ---- multicast ---- */
 
-int bmv2_group_create(struct bmv2 *bmv2, uint32_t group, int32_t *handle)
-{
-	static const struct asked asked = { OF_GROUPS, "simple_pre_lag:bm_mc_mgrp_create", "" };
-	struct thrift_out out = begin_of(bmv2, &asked);
-
-	thrift_i32(&out, 2, (int32_t)group);
-	return call_handle(bmv2, &asked, &out, handle);
-}
-
 int bmv2_group_destroy(struct bmv2 *bmv2, int32_t handle)
 {
 	static const struct asked asked = { OF_GROUPS, "simple_pre_lag:bm_mc_mgrp_destroy", "" };
@@ -479,6 +491,19 @@ int bmv2_group_destroy(struct bmv2 *bmv2, int32_t handle)
 
 	thrift_i32(&out, 2, handle);
 	return call_only(bmv2, &asked, &out);
+}
+
+int bmv2_group_create(struct bmv2 *bmv2, uint32_t group, int32_t *handle)
+{
+	static const struct asked asked = { OF_GROUPS, "simple_pre_lag:bm_mc_mgrp_create", "" };
+	struct thrift_out out;
+	int result = bmv2_group_destroy(bmv2, (int32_t)group); /* a group's handle is its number */
+
+	if (result)
+		return result;
+	out = begin_of(bmv2, &asked);
+	thrift_i32(&out, 2, (int32_t)group);
+	return call_handle(bmv2, &asked, &out, handle);
 }
 
 /* The last digit is port 0's. */

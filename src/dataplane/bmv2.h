@@ -45,8 +45,6 @@ struct bmv2_value {
 int bmv2_connect(struct bmv2 *bmv2, const struct link_address *address);
 void bmv2_disconnect(struct bmv2 *bmv2);
 
-/* All that control can have written is gone, sums and groups too. */
-int bmv2_reset(struct bmv2 *bmv2);
 /* Which ports have a device. */
 int bmv2_ports(struct bmv2 *bmv2, bool ports[BMV2_PORTS]);
 
@@ -56,16 +54,21 @@ int bmv2_add(struct bmv2 *bmv2, const char *table, const struct bmv2_value *keys
 int bmv2_modify(struct bmv2 *bmv2, const char *table, int32_t handle, const char *action,
 		const struct bmv2_value *data, uint32_t data_count);
 int bmv2_delete(struct bmv2 *bmv2, const char *table, int32_t handle);
+/* How many entries it has, and: it has none. */
+int bmv2_entries(struct bmv2 *bmv2, const char *table, uint64_t *count);
+int bmv2_clear(struct bmv2 *bmv2, const char *table);
 
 int bmv2_counter(struct bmv2 *bmv2, const char *name, uint32_t index, uint64_t *packets);
 int bmv2_counters_reset(struct bmv2 *bmv2, const char *name);
 int bmv2_register_read(struct bmv2 *bmv2, const char *name, uint32_t index, uint64_t *value);
+int bmv2_register_reset(struct bmv2 *bmv2, const char *name);
 /* `count` of them from `first` on. */
 int bmv2_register_write(struct bmv2 *bmv2, const char *name, uint32_t first, uint32_t count,
 			uint64_t value);
 /* Packets per second that each of its meters lets pass, and how many at once. */
 int bmv2_meter_set(struct bmv2 *bmv2, const char *name, uint32_t per_s, uint32_t burst);
 
+/* It has no members, also if there was one of this number. */
 int bmv2_group_create(struct bmv2 *bmv2, uint32_t group, int32_t *handle);
 int bmv2_group_destroy(struct bmv2 *bmv2, int32_t handle);
 /* A replica for each of `ports`, numbered `replica`, of all packets for the group that it has joined. */

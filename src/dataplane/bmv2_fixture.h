@@ -47,7 +47,7 @@ static struct {
 	const char *refused; /* a method that is refused, with this code */
 	int32_t code;
 	uint64_t boot;
-	bool has_no_cpu_port;
+	bool has_no_cpu_port, has_no_rows;
 	const char *lacks; /* NULL: it has all that is asked for */
 	uint64_t counter;
 	char said[8192]; /* "add switch_ingress.here; " */
@@ -119,6 +119,8 @@ static void answer_value(struct thrift_out *out, const struct heard *heard)
 		thrift_i32(out, 0, ++played.handle);
 	} else if (is_register) {
 		thrift_i64(out, 0, strstr(heard->of, "boot") ? (int64_t)played.boot : 77);
+	} else if (is_method(heard, "num_entries")) {
+		thrift_i64(out, 0, played.has_no_rows ? 0 : 26);
 	} else if (is_method(heard, "counter_read")) {
 		thrift_struct(out, 0);
 		thrift_i64(out, 1, 1000);
@@ -161,8 +163,6 @@ static void take_effect(const struct heard *heard)
 {
 	size_t used = strlen(played.said);
 
-	if (is_method(heard, "reset_state"))
-		played.boot = 0;
 	if (is_method(heard, "register_write") && strstr(heard->of, "boot"))
 		played.boot = (uint64_t)heard->number[5];
 	snprintf(played.said + used, sizeof(played.said) - used, "%s%s%s; ",
@@ -269,7 +269,7 @@ static void play_begin(void)
 
 	played.play = PLAY_ANSWER;
 	played.refused = NULL;
-	played.has_no_cpu_port = false;
+	played.has_no_cpu_port = played.has_no_rows = false;
 	played.lacks = NULL;
 	played.boot = played.counter = 0;
 	played.said[0] = '\0';

@@ -71,14 +71,18 @@ static void bmv2__asks_and_is_told(void **state)
 	assert_int_equal(bmv2_node_update(&bmv2, handle, ports), 0);
 	assert_int_equal(bmv2_node_destroy(&bmv2, handle), 0);
 	assert_int_equal(bmv2_group_destroy(&bmv2, 2), 0);
-	assert_int_equal(bmv2_reset(&bmv2), 0);
+	assert_int_equal(bmv2_entries(&bmv2, "table", &number), 0);
+	assert_int_equal(number, 26);
+	assert_int_equal(bmv2_clear(&bmv2, "table"), 0);
+	assert_int_equal(bmv2_register_reset(&bmv2, "words"), 0);
 	assert_said(
 		"mt_add_entry table; mt_modify_entry table; mt_delete_entry table; register_read "
 		"words; "
 		"register_write_range words; counter_read counts; counter_reset_all counts; "
-		"meter_array_set_rates meter; dev_mgr_show_ports; mc_mgrp_create; mc_node_create; "
+		"meter_array_set_rates meter; dev_mgr_show_ports; mc_mgrp_destroy; mc_mgrp_create; "
+		"mc_node_create; "
 		"mc_node_associate; mc_node_update; mc_node_destroy; mc_mgrp_destroy; "
-		"reset_state; ");
+		"mt_get_num_entries table; mt_clear_entries table; register_reset words; ");
 }
 
 /* Which switch, what of it, what is wrong. The connection goes on. */

@@ -49,7 +49,7 @@ static int ports_set(struct chip_bmv2 *chip)
 /* Which of our programs it runs: registers tell. */
 static int program_find(struct chip_bmv2 *chip, bool *is_latency)
 {
-	static const char *const words[] = { INGRESS "phases", INGRESS "rounds" };
+	static const char *const words[] = { INGRESS "copies", INGRESS "unsaid" };
 	int result = -EREMOTEIO;
 
 	for (uint32_t i = 0; i < COUNT(words) && result == -EREMOTEIO; i++) {
@@ -82,6 +82,39 @@ static int program_check(struct chip_bmv2 *chip)
 	return -EREMOTEIO;
 }
 
+/* What control had written there is gone, whoever it was; the constant rows of the program's own tables must stay, so this
+ * is not bmv2's reset. Of no life, all other words of a slot mean nothing. */
+static int clear(struct chip_bmv2 *chip)
+{
+	static const char *const tables[] = { INGRESS "jobs",    INGRESS "addresses",
+					      INGRESS "here",    INGRESS "forwarding.hosts",
+					      EGRESS "children", INGRESS "acknowledged" };
+	bool is_latency = chip->chip.profile.is_latency;
+	uint64_t rows = 0;
+	int result = chip_bmv2_passed(chip, bmv2_entries(&chip->bmv2, INGRESS "shapes", &rows));
+
+	if (!result && !rows) {
+		chip_bmv2_word(
+			chip,
+			"has lost the constant rows of its program, as by bmv2's reset_state: "
+			"start simple_switch again",
+			"");
+		return -EREMOTEIO;
+	}
+	result = result ? result
+			: chip_bmv2_passed(chip, bmv2_register_write(&chip->bmv2, INGRESS "boot", 0,
+								     1, 0));
+	for (uint32_t i = 0; i < COUNT(tables) - !is_latency && !result; i++)
+		result = chip_bmv2_passed(chip, bmv2_clear(&chip->bmv2, tables[i]));
+	result = result ? result
+			: chip_bmv2_passed(chip, bmv2_register_reset(&chip->bmv2,
+								     is_latency ? INGRESS "lives_lo"
+										: INGRESS "lives"));
+	return result ? result
+		      : chip_bmv2_passed(chip,
+					 bmv2_counters_reset(&chip->bmv2, INGRESS "verdicts"));
+}
+
 /* An empty switch becomes ours. The boot number goes last: without it the switch is not set up. */
 static int set_up(struct chip_bmv2 *chip)
 {
@@ -95,7 +128,7 @@ static int set_up(struct chip_bmv2 *chip)
 
 	chip_bmv2_jobs_forget(chip);
 	memcpy(way.mac, chip->mac, sizeof(way.mac));
-	result = chip_bmv2_passed(chip, bmv2_reset(&chip->bmv2));
+	result = clear(chip);
 	chip->bmv2.is_unsure &= result != 0;
 	result = result ? result : ports_set(chip);
 	result = result ? result

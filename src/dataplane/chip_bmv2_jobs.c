@@ -118,23 +118,12 @@ static int replica_take(struct chip_bmv2 *chip, int32_t *replica)
 	return result == -EREMOTEIO ? 0 : chip_bmv2_passed(chip, result);
 }
 
-/* R-SW-14, R-CHIP-1: of these slots no word is left, be it of an old life. */
+/* R-SW-14, R-CHIP-1: these slots are of no life, so that all other words mean nothing. */
 static int slots_clear(struct chip_bmv2 *chip, const struct job *job)
 {
-	static const char *const words[][3] = {
-		{ INGRESS "phases", INGRESS "sets", INGRESS "bares" },
-		{ INGRESS "rounds", INGRESS "sets", INGRESS "acks" },
-	};
-	bool is_latency = chip->chip.profile.is_latency;
-	uint32_t slots = job->program.slots;
-	int result = 0;
+	const char *lives = chip->chip.profile.is_latency ? INGRESS "lives_lo" : INGRESS "lives";
+	int result = bmv2_register_write(&chip->bmv2, lives, job->first, job->program.slots, 0);
 
-	for (uint32_t i = 0; i < COUNT(words[0]) && !result; i++)
-		result = bmv2_register_write(&chip->bmv2, words[is_latency][i], job->first, slots,
-					     0);
-	if (!result && !is_latency)
-		result = bmv2_register_write(&chip->bmv2, INGRESS "kinds", 2 * job->first,
-					     2 * slots, 0);
 	return chip_bmv2_passed(chip, result);
 }
 
@@ -334,7 +323,7 @@ static int set(struct chip *base, const struct switch_job *program)
 		return result;
 	job->program = *program;
 	if (program->mode == SWITCH_LATENCY_ACKNOWLEDGED && job->acknowledged == NONE)
-		result = bmv2_add(&chip->bmv2, INGRESS "acknowledged", &key, 1, INGRESS "mine",
+		result = bmv2_add(&chip->bmv2, INGRESS "acknowledged", &key, 1, INGRESS "acks",
 				  NULL, 0, &job->acknowledged);
 	if (result)
 		return chip_bmv2_passed(chip, result);
@@ -400,7 +389,7 @@ static int child_write(struct chip_bmv2 *chip, struct job *job, uint32_t idx,
 	}
 	if (!result)
 		result = bmv2_add(&chip->bmv2, INGRESS "addresses", from, COUNT(from),
-				  INGRESS "mine", NULL, 0, &child->address);
+				  INGRESS "bound", NULL, 0, &child->address);
 	return chip_bmv2_passed(chip, result);
 }
 

@@ -14,15 +14,20 @@ static char text[64]; /* of the switch */
 
 static const struct chip_way way = { .port = 3, .mac = { 2, 0, 0, 0, 0, 9 } };
 
-#define SET_UP                                                                                 \
-	"register_read switch_ingress.phases; "                                                \
-	"reset_state; dev_mgr_show_ports; mc_mgrp_create; mc_node_create; mc_node_associate; " \
-	"mt_add_entry switch_ingress.here; mt_add_entry switch_ingress.forwarding.hosts; "     \
-	"meter_array_set_rates switch_ingress.to_control.rate; register_write_range "          \
+#define CLEARED                                                                           \
+	"mt_get_num_entries switch_ingress.shapes; register_write_range "                 \
+	"switch_ingress.boot; mt_clear_entries switch_ingress.jobs; mt_clear_entries "    \
+	"switch_ingress.addresses; mt_clear_entries switch_ingress.here; "                \
+	"mt_clear_entries switch_ingress.forwarding.hosts; mt_clear_entries "             \
+	"switch_egress.children; register_reset switch_ingress.lives; counter_reset_all " \
+	"switch_ingress.verdicts; "
+#define SET_UP                                                                                     \
+	"register_read switch_ingress.copies; " CLEARED                                            \
+	"dev_mgr_show_ports; mc_mgrp_destroy; mc_mgrp_create; mc_node_create; mc_node_associate; " \
+	"mt_add_entry switch_ingress.here; mt_add_entry switch_ingress.forwarding.hosts; "         \
+	"meter_array_set_rates switch_ingress.to_control.rate; register_write_range "              \
 	"switch_ingress.boot; "
-#define CLEAR                                                                                    \
-	"register_write_range switch_ingress.phases; register_write_range switch_ingress.sets; " \
-	"register_write_range switch_ingress.bares; register_write_range switch_ingress.kinds; "
+#define CLEAR "register_write_range switch_ingress.lives; "
 #define SERVED                                                                     \
 	"counter_read switch_ingress.served; counter_read switch_ingress.served; " \
 	"counter_read switch_ingress.served; "
@@ -79,7 +84,7 @@ static void job_begin(void)
 	struct switch_job job = job_of(JOB, SLOTS);
 
 	assert_int_equal(chip->ops->add(chip, &job), 0);
-	assert_said(LOOK SERVED CLEAR "mc_mgrp_create; ");
+	assert_said(LOOK SERVED CLEAR "mc_mgrp_destroy; mc_mgrp_create; ");
 	assert_int_equal(bind_to(0, 100), 0);
 	assert_said(LOOK "mt_add_entry switch_ingress.forwarding.hosts; mt_add_entry "
 			 "switch_egress.children; mc_node_create; "
@@ -123,7 +128,7 @@ static void chip__with_latency_mode_takes_jobs_of_it(void **state)
 	job.mode = SWITCH_LATENCY;
 	assert_int_equal(chip->ops->add(chip, &job), -EINVAL);
 	chip->ops->close(chip);
-	played.lacks = "phases";
+	played.lacks = "copies";
 	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
 	assert_true(chip->profile.is_latency);
 	assert_int_equal(chip->profile.slots, CHIP_BMV2_LATENCY_SLOTS);
@@ -131,23 +136,30 @@ static void chip__with_latency_mode_takes_jobs_of_it(void **state)
 	job.slots = CHIP_BMV2_LATENCY_SLOTS;
 	job.mode = SWITCH_LATENCY_ACKNOWLEDGED;
 	assert_int_equal(chip->ops->add(chip, &job), 0);
-	assert_said(LOOK SERVED "register_write_range switch_ingress.rounds; register_write_range "
-				"switch_ingress.sets; register_write_range switch_ingress.acks; "
-				"mc_mgrp_create; ");
+	assert_said(
+		LOOK SERVED
+		"register_write_range switch_ingress.lives_lo; mc_mgrp_destroy; mc_mgrp_create; ");
 	assert_int_equal(chip->ops->set(chip, &job), 0);
 	assert_said(LOOK
 		    "mt_add_entry switch_ingress.acknowledged; mt_add_entry switch_ingress.jobs; ");
 	chip->ops->remove(chip, JOB);
 	assert_said(LOOK "mt_delete_entry switch_ingress.jobs; mt_delete_entry "
 			 "switch_ingress.acknowledged; mc_mgrp_destroy; register_write_range "
-			 "switch_ingress.rounds; register_write_range switch_ingress.sets; "
-			 "register_write_range switch_ingress.acks; ");
+			 "switch_ingress.lives_lo; ");
 	job = job_of(JOB, SLOTS);
 	assert_int_equal(chip->ops->add(chip, &job), -EINVAL); /* dense */
 	played.lacks = NULL;
 	played.boot = 0;
 	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
 	assert_non_null(strstr(chip->error, "runs src/p4/dense.p4 now, and ran latency.p4 before"));
+	played.boot = 0; /* reset_state, in simple_switch_CLI */
+	played.lacks = "copies";
+	played.has_no_rows = true;
+	chip->ops->close(chip);
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), -EREMOTEIO);
+	assert_non_null(strstr(error, "has lost the constant rows of its program"));
+	played.has_no_rows = false;
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
 	played.lacks = "switch_ingress";
 	chip->ops->close(chip);
 	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), -EREMOTEIO);
@@ -320,7 +332,7 @@ static void chip__whose_answer_to_a_create_was_lost_is_emptied(void **state)
 	play_set(PLAY_UNSAID, "mgrp_create", 0);
 	assert_int_equal(chip->ops->add(chip, &job), -ECONNRESET);
 	assert_non_null(strstr(chip->error, "mgrp_create: it has closed the connection"));
-	assert_said(LOOK SERVED CLEAR "mc_mgrp_create; ");
+	assert_said(LOOK SERVED CLEAR "mc_mgrp_destroy; mc_mgrp_create; ");
 	play_set(PLAY_ANSWER, NULL, 0);
 	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
 	assert_non_null(strstr(chip->error, "so it was emptied"));

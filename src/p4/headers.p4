@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headers.p4 - the headers of a packet and the parser's path: R-WIRE-1, R-WIRE-2, R-WIRE-4, R-CHIP-12. */
+/* headers.p4 - the headers of a packet: R-WIRE-1, R-WIRE-2, R-WIRE-4, R-CHIP-12. */
 #include "constants.p4"
 
 /* R-CHIP-6: lanes and slots are fixed when the program is compiled. EACH_BLOCK does a thing to each 4 lanes. */
@@ -59,36 +59,29 @@ header lanes_t {
     bit<32> d;
 }
 
+/* What ingress has found: inside the chip only, from a pass to the next and to egress. */
+header answer_t {
+    bit<8> pass; /* what comes next: a PASS_ */
+    bit<8> say;  /* a SAY_ */
+    bit<7> unused_bits;
+    bit<9> port; /* that the packet came from */
+    bit<8> copy; /* SAID_ONE: the copy is of this life */
+    bit<8> kind;
+    bit<8> sticky;
+    bit<8> next; /* the exponent's parts: R-WIRE-10 */
+    bit<16> own;
+    bit<16> width;
+    bit<16> last;
+    bit<8> verdict;
+    bit<8> unused;
+    bit<32> tag;
+}
+
 struct headers_t {
+    answer_t answer;
     ethernet_t ethernet;
     ipv4_t ipv4;
     udp_t udp;
     tally_t tally;
     lanes_t[LANE_BLOCKS] lanes;
-}
-
-/* R-WIRE-7, in the order of its table: what is no packet is dropped and counted. */
-control shape(in headers_t hdr, out bit<8> fault) {
-    apply {
-        bit<4> type = hdr.tally.type;
-        bit<16> lanes = hdr.tally.lanes;
-        bit<16> lanes_max = 0;
-        bit<16> lanes_min = 0;
-
-        if (type == WIRE_HELLO || type == WIRE_WELCOME) {
-            lanes_max = (bit<16>)WIRE_LANES_MAX;
-            lanes_min = (bit<16>)WIRE_HELLO_LANES;
-        } else if ((type == WIRE_UPDATE || type == WIRE_RESULT) &&
-                   hdr.tally.flags & WIRE_ROUND_MASK != WIRE_EXPONENT) {
-            lanes_max = (bit<16>)WIRE_LANES_MAX;
-        }
-        if (!hdr.tally.isValid()) { fault = WIRE_FAULT_SHORT; }
-        else if (hdr.tally.version != WIRE_VERSION) { fault = WIRE_FAULT_VERSION; }
-        else if (type == 0 || type > WIRE_WELCOME) { fault = WIRE_FAULT_TYPE; }
-        else if (lanes[1:0] != 0 || lanes > lanes_max || lanes < lanes_min) { fault = WIRE_FAULT_LANES; }
-        else if (hdr.udp.length != (bit<16>)(WIRE_UDP_BYTES + WIRE_HEADER_BYTES) + (lanes << 2)) {
-            fault = WIRE_FAULT_LENGTH;
-        } else if (type == WIRE_RESULT && hdr.tally.flags & WIRE_BARE != 0) { fault = WIRE_FAULT_FLAGS; }
-        else { fault = WIRE_OK; }
-    }
 }

@@ -1,199 +1,165 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * v1model.p4 - what dense.p4 and latency.p4 have in common on v1model: the way of a packet around ingress, and how lanes
- * lie in registers. All state is in ingress, which has one thread in bmv2: so a packet does all of its pass at once
- * (R-SW-14, R-LAT-9). A program says SUMS_SIZE, the slots times copies.
+ * v1model.p4 - the layer below the programs for v1model, bmv2's architecture. Its ingress has one thread, so all registers
+ * are there (R-SW-14). What is done to a register is written so that a Tofino can do it as well: tna.p4.
  */
 #include <core.p4>
 #include <v1model.p4>
 
 #include "headers.p4"
+#include "metadata.p4"
 #include "forward.p4"
 
 const bit<32> REPLICATED = 5;
+#define ADDRESSES 32768
 
-/* What is done with a packet that was let in. */
-enum bit<8> act_t {
-    OPEN = 1,
-    COLLECT = 2, /* of the round that is open */
-    ANSWER = 3,
-    NEED = 4,
-    HELD = 5,
-    ACK = 6,
-    CONFIRM = 7
+/* A pass sees all of a register. */
+#define HALVES 0
+
+/* Registers of one number and of two. */
+#define WORD(bits, name, size) register<bit<bits>>(size) name;
+#define PAIR(name, size) register<bit<32>>(size) name##_lo; register<bit<32>>(size) name##_hi;
+struct pair_t {
+    bit<32> lo;
+    bit<32> hi;
 }
-
-struct metadata_t {
-    @field_list(1)
-    bit<8> round; /* R-CHIP-3: this pass is its last */
-    bit<1> is_answer;
-    bit<16> blocks;
-    bit<32> bare;
-    bit<16> copy_lanes;
-}
-
-struct job_t {
-    bit<32> generation;
-    bit<16> life;
-    bit<32> full;
-    bit<16> children;
-    bit<32> slots;
-    bit<16> lanes;
-    bit<32> base;
-    bit<16> group;
-}
-
-parser switch_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
-                    inout standard_metadata_t standard) {
-    state start {
-        packet.extract(hdr.ethernet);
-        transition select(hdr.ethernet.type) {
-            0x0800: ipv4;
-            default: accept;
-        }
+/* What a pass does to one: `value` is what it holds, `said` the answer. */
+#define TELLING(bits, name, does, ...) \
+    action does(in bit<16> at) { \
+        bit<bits> value; \
+        name.read(value, (bit<32>)at); \
+        __VA_ARGS__ \
+        name.write((bit<32>)at, value); \
     }
-    state ipv4 {
-        packet.extract(hdr.ipv4);
-        transition select(hdr.ipv4.version_ihl, hdr.ipv4.protocol, hdr.ipv4.fragment & 0x3fff) {
-            (0x45, 17, 0): udp;
-            default: accept;
-        }
+#define ASKING(bits, name, does, said_bits, ...) \
+    action does(in bit<16> at, out bit<said_bits> said) { \
+        bit<bits> value; \
+        name.read(value, (bit<32>)at); \
+        __VA_ARGS__ \
+        name.write((bit<32>)at, value); \
     }
-    state udp {
-        packet.extract(hdr.udp);
-        transition select(hdr.udp.length) {
-            0 .. 31: accept; /* R-WIRE-7: SHORT */
-            default: tally;
-        }
-    }
-    state tally {
-        packet.extract(hdr.tally);
-        meta.blocks = hdr.tally.lanes >> 2;
-        transition select(hdr.tally.lanes) {
-            0 .. LANES: lanes;
-            default: accept; /* more than any job here has: R-SW-1 */
-        }
-    }
-    state lanes {
-        transition select(meta.blocks) {
-            0: accept;
-            default: block;
-        }
-    }
-    state block {
-        packet.extract(hdr.lanes.next);
-        meta.blocks = meta.blocks - 1;
-        transition lanes;
-    }
-}
-
-#define SUM(block, field) register<bit<32>>(SUMS_SIZE) sum_##block##_##field
-#define SUMS(block) SUM(block, a); SUM(block, b); SUM(block, c); SUM(block, d);
-/* R-CHIP-2: assigned, added, the larger one; an answer reads. */
-#define LANE(block, field) \
-    sum_##block##_##field.read(sum, of); \
-    lane = has_lane ? hdr.lanes[block].field : none; \
-    if (act == act_t.OPEN) { sum = lane; } \
-    else if (act == act_t.COLLECT) { \
-        if (is_max) { if ((int<32>)lane > (int<32>)sum) { sum = lane; } } \
-        else { sum = sum + lane; } \
+#define PAIR_USED(name, ...) \
+        pair_t value; \
+        name##_lo.read(value.lo, (bit<32>)at); \
+        name##_hi.read(value.hi, (bit<32>)at); \
+        __VA_ARGS__ \
+        name##_lo.write((bit<32>)at, value.lo); \
+        name##_hi.write((bit<32>)at, value.hi);
+#define PAIR_TELLING(name, does, ...) action does(in bit<16> at) { PAIR_USED(name, __VA_ARGS__) }
+#define PAIR_ASKING(name, does, said_bits, ...) \
+    action does(in bit<16> at, out bit<said_bits> said) { PAIR_USED(name, __VA_ARGS__) }
+#define TELL(does, at) does(at);
+#define ASK(does, at, said) does(at, said);
+/* Which of two conditions hold: a chip's answer has one bit for each of the four cases. */
+#define BOTH_SAID(one, other) ((one) ? ((other) ? 8w8 : 8w2) : ((other) ? 8w4 : 8w1))
+#define SAID(one) ((one) ? 8w2 : 8w1)
+#define LARGER(a, b) ((int<32>)(a) > (int<32>)(b) ? (a) : (b))
+#define LARGER_UNSIGNED(a, b) ((a) > (b) ? (a) : (b))
+#define SLOTS_ABOVE(slots, slot) (slots > (bit<32>)slot ? 16w1 : 16w0)
+#define SUM_WORDS(name, x, y) \
+    WORD(32, name, SUMS_SIZE) \
+    action name##_assign() { name.write((bit<32>)INDEX, x); } \
+    action name##_add() { \
+        bit<32> value; \
+        name.read(value, (bit<32>)INDEX); \
+        name.write((bit<32>)INDEX, value + x); \
     } \
-    sum_##block##_##field.write(of, sum); \
-    hdr.lanes[block].field = sum;
-#define BLOCK(block) \
-    has_lane = hdr.lanes[block].isValid(); \
-    if (!has_lane) { hdr.lanes[block].setValid(); } \
-    LANE(block, a) LANE(block, b) LANE(block, c) LANE(block, d) \
-    if (meta.copy_lanes <= 4 * block) { hdr.lanes[block].setInvalid(); }
-#define NO_LANES(block) hdr.lanes[block].setInvalid();
-#define DROP(reason) { verdicts.count((bit<32>)reason); mark_to_drop(standard); return; }
-/* R-CHIP-8: control is told, by the packet itself. */
-#define TELL(reason, last) { \
-    verdicts.count((bit<32>)reason); \
-    hdr.tally.tag = (bit<32>)reason; \
-    hdr.tally.exponent = last; \
-    hdr.udp.checksum = 0; \
-    to_control.apply(standard); \
-    return; }
-
-/* R-WIRE-7, and R-SW-1 in each pass (R-CHIP-4). Lanes that have not come are the parser's error. */
-#define ADMIT(type_fits) \
-    bit<8> fault; \
-    if (!hdr.udp.isValid() || !here.apply().hit) { forwarding.apply(hdr, standard); return; } \
-    datagram.apply(hdr, fault); \
-    if (fault == WIRE_OK && (hdr.ipv4.length != hdr.udp.length + 20 || standard.parser_error != error.NoError)) { \
-        fault = WIRE_FAULT_LENGTH; \
+    action name##_max() { \
+        bit<32> value; \
+        name.read(value, (bit<32>)INDEX); \
+        name.write((bit<32>)INDEX, LARGER(x, value)); \
     } \
-    if (fault != WIRE_OK) { faults.count((bit<32>)fault); mark_to_drop(standard); return; } \
-    if (hdr.tally.type == WIRE_HELLO) { /* R-CHIP-9: it is control's, and says where it came in. */ \
-        hdr.tally.slot = (bit<16>)standard.ingress_port; \
-        hdr.tally.exponent = hdr.ethernet.from[47:32]; \
-        hdr.tally.tag = hdr.ethernet.from[31:0]; \
-        hdr.udp.checksum = 0; \
-        to_control.apply(standard); \
-        return; \
-    } \
-    bool is_lost = false; \
-    if (meta.round == 0) { losing.apply(standard, is_lost); } \
-    if (is_lost) { return; } \
-    bool is_known = jobs.apply().hit; \
-    if (!(type_fits)) DROP(SWITCH_DROP_TYPE) \
-    if (!is_known) DROP(SWITCH_DROP_JOB) \
-    if (hdr.tally.generation != job.generation) DROP(SWITCH_DROP_GENERATION) \
-    if (hdr.tally.child >= job.children) DROP(SWITCH_DROP_CHILD) \
-    if ((bit<32>)hdr.tally.slot >= job.slots) DROP(SWITCH_DROP_SLOT) \
-    if (hdr.tally.lanes > job.lanes) DROP(SWITCH_DROP_LANES) \
-    if (!addresses.apply().hit) DROP(SWITCH_DROP_ADDRESS) \
-    bit<32> served_at = (bit<32>)hdr.tally.job << 2; \
-    if (is_update && meta.round == 0) { \
-        served.count(served_at); \
-        if (hdr.tally.flags & WIRE_RESENT != 0) { served.count(served_at + 1); } \
+    action name##_read() { name.read(x, (bit<32>)INDEX); }
+/* R-SW-15: who wants no lanes. */
+#ifdef HAS_BARES
+#define BARES WORD(32, bares, SLOTS)
+#define BARES_STEP { \
+    bit<32> word; \
+    bares.read(word, (bit<32>)meta.at); \
+    meta.bare = meta.child; \
+    if (hdr.tally.flags & WIRE_BARE == 0) { meta.bare = 0; } \
+    if (meta.deed == DEED_OPEN) { bares.write((bit<32>)meta.at, meta.bare); } \
+    else if (meta.deed == DEED_PUT) { bares.write((bit<32>)meta.at, word | meta.bare); } \
+    else { meta.bare = word; } \
+}
+#define BARE_SENT \
+    if (hdr.answer.say == SAY_ALL && (meta.bare >> (bit<8>)meta.replica)[0:0] == 1) { \
+        hdr.tally.lanes = 0; \
+        CUT_0 \
     }
+#else
+#define BARES
+#define BARES_STEP
+#define BARE_SENT
+#endif
 
-control switch_egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
-    action to(bit<48> mac, bit<32> ip, bit<16> port) {
-        hdr.ethernet.to = mac;
-        hdr.ipv4.to = ip;
-        hdr.udp.to = port;
-    }
-    table children {
-        key = { hdr.tally.job: exact; standard.egress_rid: exact; }
-        actions = { to; NoAction; }
-        size = 32768;
-    }
+#define COUNTERS(name, size) counter(size, CounterType.packets) name;
+#define COUNT(name, index) name.count((bit<32>)index);
+
+#define INGRESS(name) \
+    control name(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard)
+#define EGRESS(name) INGRESS(name)
+#define LAYER \
+    counter(4096, CounterType.packets) served; /* 4 of each job: UPDATEs, those that came again, complete rounds */ \
+    register<bit<32>>(1) boot; /* control's: another after the switch has lost what control has written */ \
+    forward() forwarding; \
+    to_cpu() to_control; \
     lose() losing;
-    apply {
-        bit<32> bare = meta.bare;
-        bool is_lost;
+#define FORWARD forwarding.apply(hdr, standard);
+#define TO_CONTROL to_control.apply(standard);
+#define DROP mark_to_drop(standard);
+#define GO_ROUND meta.pass = meta.goes; resubmit_preserving_field_list(1);
+#define SEND_BACK standard.egress_spec = standard.ingress_port;
+#define SEND_ALL(group) standard.mcast_grp = group;
+#define TOLD_LANES if (hdr.answer.say == SAY_TELL) { hdr.answer.width = hdr.tally.lanes; }
+#define TOLD_ENTRIES CUT_ENTRIES(SAY_TELL, _)
+/* Lanes that have not come are the parser's error: R-WIRE-7. A packet that is lost on purpose is not ours. */
+#define TAKE_ERROR \
+    meta.ip_gap = hdr.ipv4.length - hdr.udp.length; \
+    if (standard.parser_error != error.NoError) { meta.ip_gap = 0; } \
+    hdr.answer.port = standard.ingress_port;
+/* How many UPDATEs of a job have come, how many of them again, and how many rounds were complete. */
+#define SERVED \
+    if (meta.way == WAY_FIRST || meta.way == WAY_UPDATE) { \
+        served.count((bit<32>)hdr.tally.job << 2); \
+        if (hdr.tally.flags & WIRE_RESENT != 0) { served.count(((bit<32>)hdr.tally.job << 2) + 1); } \
+    }
+#define SERVED_ALL if (hdr.answer.say == SAY_ALL) { served.count(((bit<32>)hdr.tally.job << 2) + 2); }
+/* On the way in: what is a packet of a job, and has not gone round. */
+#define LOSE_IN \
+    if (meta.ours == 1 && meta.pass == PASS_FIRST && meta.shape != 0 && meta.shape != SHAPE_HELLO) { \
+        bool is_lost; \
+        losing.apply(standard, is_lost); \
+        if (is_lost) { return; } \
+    }
+#define EGRESS_LAYER lose() losing;
+#define LIMIT
+#define LOSE \
+    bool is_lost; \
+    losing.apply(standard, is_lost);
+#define REPLICA standard.egress_rid
+#define PORT_OUT standard.egress_port
+#define STRIP hdr.answer.setInvalid();
 
-        if (meta.is_answer == 0) {
-            if (standard.egress_rid == FLOOD_REPLICA && standard.egress_port == standard.ingress_port) {
-                mark_to_drop(standard);
-            }
-            return;
-        }
-        losing.apply(standard, is_lost);
-        if (standard.instance_type == REPLICATED) {
-            children.apply();
-            bare = meta.bare >> (bit<8>)standard.egress_rid;
-        }
-        if (bare[0:0] == 1) { /* R-SW-15 */
-            hdr.tally.lanes = 0;
-            EACH_BLOCK(NO_LANES)
-        }
-        hdr.udp.length = 32 + (hdr.tally.lanes << 2);
-        hdr.ipv4.length = hdr.udp.length + 20;
+parser tally_parser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    state start {
+        hdr.answer.setValid();
+        transition ethernet;
+    }
+#include "states.p4"
+}
+
+control tally_verify(inout headers_t hdr, inout metadata_t meta) { apply {} }
+
+control tally_checksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(hdr.ipv4.isValid() && hdr.udp.isValid() && hdr.udp.checksum == 0, { hdr.ipv4.version_ihl,
+            hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id, hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.from,
+            hdr.ipv4.to }, hdr.ipv4.checksum, HashAlgorithm.csum16);
     }
 }
 
-control switch_verify(inout headers_t hdr, inout metadata_t meta) { apply {} }
+control tally_deparser(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
 
-control switch_checksum(inout headers_t hdr, inout metadata_t meta) {
-    apply {
-        update_checksum(meta.is_answer == 1, { hdr.ipv4.version_ihl, hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id,
-            hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.from, hdr.ipv4.to }, hdr.ipv4.checksum,
-            HashAlgorithm.csum16);
-    }
-}
-
-control switch_deparser(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
+#define SWITCH V1Switch(tally_parser(), tally_verify(), switch_ingress(), switch_egress(), tally_checksum(), \
+    tally_deparser()) main;
