@@ -16,16 +16,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 COUNT, SEED, LANES = "4000", "5", "8"
 # Family, program, file, what is there, what is there instead.
 PLANTS = (
-    ("R-WIRE-7", "dense", "headers.p4", "lanes > lanes_max || ", ""),
-    ("R-SW-1", "dense", "v1model.p4", "hdr.tally.child >= job.children", "hdr.tally.child > job.children"),
-    ("R-SW-2", "dense", "dense.p4", "if (hdr.tally.seq != 1 || meta.round == 1) DROP", "if (meta.round == 1) DROP"),
-    ("R-SW-4", "dense", "dense.p4", "ahead == 0xffffffff", "ahead == 0xfffffffe"),
-    ("R-SW-7", "dense", "dense.p4", "tag == hdr.tally.tag && ", ""),
-    ("R-SW-8", "dense", "v1model.p4", "(int<32>)lane > (int<32>)sum", "lane > sum"),
-    ("R-SW-15", "dense", "dense.p4", "meta.bare = (bit<32>)asks_bare;", "meta.bare = 0;"),
-    ("R-CHIP-1", "dense", "dense.p4", "if (set[63:32] != name)", "if (set[63:48] != job.life)"),
-    ("R-LAT-6", "latency", "latency.p4", " || (is_acknowledged && state != FREE)", ""),
-    ("R-LAT-8", "latency", "latency.p4", "is_ack ? hdr.tally.tag : 0", "0"),
+    ("R-WIRE-7", "dense", "admission.p4", "(WIRE_VERSION, _, _, 0x3ff4 &&& 0x3ff4): is_no(WIRE_FAULT_LANES);", ""),
+    ("R-SW-1", "dense", "admission.p4", "children |-| hdr.tally.child;", "children + 1 |-| hdr.tally.child;"),
+    ("R-SW-2", "dense", "dense.p4", "(SAID_NONE, WAY_ASKS): stands(STANDS_ASKS);", ""),
+    ("R-SW-4", "dense", "dense.p4", "(_, _, 0xffffffff, _, _, _, _): ANSWERS;", ""),
+    ("R-SW-7", "dense", "dense.p4", "(_, SAID_ONE, SAID_ONE, _, _): widths_fit();", "(_, _, SAID_ONE, _, _): widths_fit();"),
+    ("R-SW-8", "dense", "v1model.p4", "(int<32>)(a) > (int<32>)(b)", "(a) > (b)"),
+    ("R-SW-15", "dense", "v1model.p4", "meta.bare = 0;", "meta.bare = meta.bare;"),
+    ("R-CHIP-1", "dense", "dense.p4", "missing_first, value = meta.others;", "missing_first, value = value & meta.others;"),
+    ("R-CHIP-3", "dense", "dense.p4", "(_, SAID_ONE, _, 0, SAID_ONE, _, _): goes_round(SAY_HELD, PASS_LAST);", ""),
+    ("R-LAT-5", "latency", "latency.p4", "if (value.lo != hdr.tally.generation) { value.hi = 0; }", ""),
+    ("R-LAT-6", "latency", "latency.p4", "(SAID_ONE, WAY_UPDATE, 1): rounds_early();", ""),
+    ("R-LAT-8", "latency", "egress.p4", "(SAY_HELD, _, _, _, _): short_answer", "(SAY_HELD, _, _, _, _): untagged"),
 )
 
 
