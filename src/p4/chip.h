@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chip.h - core/dense/switch.h as a chip runs it: R-CHIP-1 to R-CHIP-5. No pass of a packet touches a register twice,
- * so what one pass cannot know is done in a pass more. dense.p4 is this in P4; the search has it serve workers beside
- * switch.h. It is written for what it says, not for speed: no product has it.
+ * so what one pass cannot know is done in a pass more. dense.p4 is this in P4, but that it keeps who is missing: the
+ * pass that opens a round assigns it, so it needs no name. The search has this serve workers beside switch.h. It is
+ * written for what it says, not for speed: no product has it.
  */
 #ifndef P4_CHIP_H
 #define P4_CHIP_H
