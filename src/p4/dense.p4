@@ -273,15 +273,13 @@ INGRESS(switch_ingress) {
         meta.verdict = SWITCH_REPLY;
         hdr.answer.say = say;
     }
-    /* The sums' first half is in the way when they come for the second. */
-    action goes_round(bit<8> say, bit<8> goes) {
+    /* Where a pass says half of a sum, the first half comes along: nothing is added to it. */
+    action goes_round(bit<8> goes) {
         meta.verdict = SWITCH_REPLY;
         meta.goes = goes;
 #if HALVES
         meta.step = STEP_ADD;
         EACH_BLOCK(ZERO_BLOCK)
-#else
-        hdr.answer.say = say;
 #endif
     }
     action drops(bit<8> verdict) { meta.verdict = verdict; }
@@ -291,7 +289,7 @@ INGRESS(switch_ingress) {
         hdr.answer.say = SAY_TELL;
     }
 #if HALVES
-#define ANSWERS goes_round(SAY_NOTHING, PASS_AGAIN)
+#define ANSWERS goes_round(PASS_AGAIN)
 #else
 #define ANSWERS sends(SWITCH_REPLY, SAY_RESULT)
 #endif
@@ -327,7 +325,7 @@ INGRESS(switch_ingress) {
             (_, SAID_BOTH, _, _, _, _, _): opens(PASS_FIRST);
             (_, SAID_OTHER, _, _, _, _, _): tells(SWITCH_DROP_ALARM);
             /* this round, which is not final: R-SW-6 to R-SW-9 */
-            (_, SAID_ONE, _, 0, SAID_ONE, _, _): goes_round(SAY_HELD, PASS_LAST);
+            (_, SAID_ONE, _, 0, SAID_ONE, _, _): goes_round(PASS_LAST);
             (_, SAID_ONE, _, 0, _, _, _): says(SAY_HELD);
             (WAY_ASKS, SAID_ONE, _, _, _, _, _): says(SAY_NEED);
             (WAY_PROBE, SAID_ONE, _, _, _, _, _): says(SAY_NEED);
@@ -393,8 +391,8 @@ INGRESS(switch_ingress) {
         meta.others = meta.others ^ meta.child;
         meta.of = meta.at[14:0] ++ hdr.tally.seq[0:0];
 
-        /* An answer has lanes, whoever asked. */
-        if (meta.ours == 1 && (meta.shape == SHAPE_UPDATE || meta.shape == SHAPE_PROBE)) { fillers.apply(); }
+        /* An answer has lanes, whoever asked; so has what goes round. */
+        if (meta.ours == 1 && HAS_OWN_LANES && (meta.shape == SHAPE_UPDATE || meta.shape == SHAPE_PROBE)) { fillers.apply(); }
         admit.apply();
         SERVED
         if (meta.same_life == 0) { refusals.apply(); }

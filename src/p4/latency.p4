@@ -259,15 +259,13 @@ INGRESS(switch_ingress) {
         meta.verdict = SWITCH_REPLY;
         hdr.answer.say = say;
     }
-    /* The sums' first half is in the way when they come for the second. */
-    action goes_round(bit<8> say, bit<8> goes) {
+    /* Where a pass says half of a sum, the first half comes along: nothing is added to it. */
+    action goes_round(bit<8> goes) {
         meta.verdict = SWITCH_REPLY;
         meta.goes = goes;
 #if HALVES
         meta.step = STEP_ADD;
         EACH_BLOCK(ZERO_BLOCK)
-#else
-        hdr.answer.say = say;
 #endif
     }
     action drops(bit<8> verdict) { meta.verdict = verdict; }
@@ -277,7 +275,7 @@ INGRESS(switch_ingress) {
         hdr.answer.say = SAY_TELL;
     }
 #if HALVES
-#define ANSWERS goes_round(SAY_NOTHING, PASS_AGAIN)
+#define ANSWERS goes_round(PASS_AGAIN)
 #else
 #define ANSWERS sends(SWITCH_REPLY, SAY_RESULT)
 #endif
@@ -321,7 +319,7 @@ INGRESS(switch_ingress) {
             (WAY_ACK, _, SAID_BOTH, _, _, _, _, _, _, _, _): says(SAY_CONFIRM);
             (WAY_ACK, SAID_BOTH, _, _, _, _, _, _, _, _, _): tells(SWITCH_DROP_ALARM);
             (WAY_ACK, SAID_ONE, _, _, _, _, _, _, _, _, _): tells(SWITCH_DROP_ALARM);
-            (WAY_ACK, SAID_OTHER, _, _, _, _, _, _, _, 0, SAID_ONE): goes_round(SAY_HELD, PASS_LAST);
+            (WAY_ACK, SAID_OTHER, _, _, _, _, _, _, _, 0, SAID_ONE): goes_round(PASS_LAST);
             (WAY_ACK, SAID_OTHER, _, _, _, _, _, _, _, 0, _): says(SAY_HELD);
             (WAY_ACK, SAID_OTHER, _, _, _, _, _, _, _, _, SAID_OTHER): absorbs_ack(PASS_LAST);
             (WAY_ACK, SAID_OTHER, _, _, _, _, _, _, _, _, _): absorbs_ack(PASS_FIRST);
@@ -336,7 +334,7 @@ INGRESS(switch_ingress) {
             (WAY_FIRST, SAID_OTHER, _, _, _, _, _, _, _, _, _): tells(SWITCH_DROP_ALARM);
             (WAY_UPDATE, SAID_OTHER, _, _, _, _, _, _, _, _, _): tells(SWITCH_DROP_ALARM);
             /* this round, which is not final: R-LAT-7 */
-            (_, SAID_ONE, _, _, 0, SAID_ONE, _, _, _, _, _): goes_round(SAY_HELD, PASS_LAST);
+            (_, SAID_ONE, _, _, 0, SAID_ONE, _, _, _, _, _): goes_round(PASS_LAST);
             (_, SAID_ONE, _, _, 0, _, _, _, _, _, _): says(SAY_HELD);
             (_, SAID_ONE, _, _, _, _, SAID_NONE, _, _, _, _): tells(SWITCH_MISMATCH);
             (_, SAID_ONE, _, _, _, _, _, SAID_NONE, _, _, _): tells(SWITCH_MISMATCH);
@@ -388,7 +386,8 @@ INGRESS(switch_ingress) {
         meta.full = meta.others;
         meta.others = meta.others ^ meta.child;
 
-        if (meta.ours == 1 && meta.shape == SHAPE_UPDATE) { fillers.apply(); }
+        /* What goes round has lanes. */
+        if (meta.ours == 1 && HAS_OWN_LANES && (meta.shape == SHAPE_UPDATE || meta.shape == SHAPE_ACK)) { fillers.apply(); }
         admit.apply();
         SERVED
         if (meta.same_life == 0) { refusals.apply(); }

@@ -137,6 +137,8 @@ struct pair_t {
 #define SERVED_ALL
 #define REPLICA intrinsic.egress_rid
 #define PORT_OUT intrinsic.egress_port
+/* In a later pass it has the answer's. */
+#define HAS_OWN_LANES meta.pass == PASS_FIRST
 #define STRIP hdr.answer.setInvalid();
 
 parser tally_parser(packet_in packet, out headers_t hdr, out metadata_t meta,

@@ -139,6 +139,8 @@ struct pair_t {
     losing.apply(standard, is_lost);
 #define REPLICA standard.egress_rid
 #define PORT_OUT standard.egress_port
+/* Each pass begins with the packet as it has come. */
+#define HAS_OWN_LANES true
 #define STRIP hdr.answer.setInvalid();
 
 parser tally_parser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
