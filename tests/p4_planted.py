@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 COUNT, SEED, LANES = "4000", "5", "8"
 # Family, program, file, what is there, what is there instead.
 PLANTS = (
-    ("R-WIRE-7", "dense", "admission.p4", "(WIRE_VERSION, _, _, 0x3ff4 &&& 0x3ff4): is_no(WIRE_FAULT_LANES);", ""),
+    ("R-WIRE-7", "dense", "admission.p4", "(WIRE_VERSION, WIRE_PROBE, _, 0): is_of", "(WIRE_VERSION, WIRE_PROBE, _, _): is_of"),
     ("R-SW-1", "dense", "admission.p4", "children |-| hdr.tally.child;", "children + 1 |-| hdr.tally.child;"),
     ("R-SW-2", "dense", "dense.p4", "(SAID_NONE, WAY_ASKS): stands(STANDS_ASKS);", ""),
     ("R-SW-4", "dense", "dense.p4", "(_, _, 0xffffffff, _, _, _, _): ANSWERS;", ""),
