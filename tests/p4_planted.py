@@ -24,7 +24,6 @@ PLANTS = (
     ("R-SW-8", "dense", "v1model.p4", "(int<32>)(a) > (int<32>)(b)", "(a) > (b)"),
     ("R-SW-15", "dense", "v1model.p4", "meta.bare = 0;", "meta.bare = meta.bare;"),
     ("R-CHIP-1", "dense", "dense.p4", "missing_first, value = meta.others;", "missing_first, value = value & meta.others;"),
-    ("R-CHIP-3", "dense", "dense.p4", "(_, SAID_ONE, _, 0, SAID_ONE, _, _): goes_round(PASS_LAST);", ""),
     ("R-LAT-5", "latency", "latency.p4", "if (value.lo != hdr.tally.generation) { value.hi = 0; }", ""),
     ("R-LAT-6", "latency", "latency.p4", "(SAID_ONE, WAY_UPDATE, 1): rounds_early();", ""),
     ("R-LAT-8", "latency", "egress.p4", "(SAY_HELD, _, _, _, _): short_answer", "(SAY_HELD, _, _, _, _): untagged"),
