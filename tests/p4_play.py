@@ -55,7 +55,7 @@ class Dense:
         yield from ((name, at) for name in self.SLOT)
         yield from ((name, 2 * at + copy) for copy in (0, 1) for name in self.COPY)
 
-    def values(self, slot, _life, job):
+    def values(self, slot, job):
         full = (1 << job["children"]) - 1
         phase, missing = slot["phase"], full & ~slot["set"]
         values = [slot["generation"], phase - (not slot["final"]) & ALL, phase, phase, missing, missing, slot["bare"]]
@@ -67,7 +67,7 @@ class Dense:
             values += [lane & ALL for lane in copy["sum"]] + [fill] * (LANES - lanes)
         return values
 
-    def slot(self, values, _generations, job):
+    def slot(self, values, job):
         """The opposite of values(). A copy of another life is empty (R-SW-2)."""
         full = (1 << job["children"]) - 1
         (generation, final, phase, again, missing, left, bare), rest = values[:7], values[7:]
@@ -94,7 +94,7 @@ class Latency:
     def names(self, at):
         return [(name, at) for name in self.SLOT]
 
-    def values(self, slot, _life, job):
+    def values(self, slot, job):
         full, number, lanes = (1 << job["children"]) - 1, slot["round"], len(slot["sum"])
         final, free = slot["set"] == full, job["mode"] == ACKNOWLEDGED and slot["acked"] == full
         missing, unsaid = full & ~slot["set"], full & ~slot["acked"]
@@ -102,7 +102,7 @@ class Latency:
                 lanes, missing, missing, unsaid, unsaid, slot["last"], slot["flags"],
                 *(lane & ALL for lane in slot["sum"]), *[0] * (LANES - lanes)]
 
-    def slot(self, values, _generations, job):
+    def slot(self, values, job):
         """The opposite of values()."""
         full = (1 << job["children"]) - 1
         life, free, final, number, again, tag, lanes, missing, left, unsaid, unsaid_left, last, flags, *sums = values
@@ -138,7 +138,7 @@ class Player:
 
     def __init__(self, switch, link, layout):
         self.switch, self.link, self.layout = switch, link, layout
-        self.generations, self.jobs, self.slots, self.reads = [0], {}, {}, {}
+        self.jobs, self.slots, self.reads = {}, {}, {}
         self.counters = [call("standard:bm_counter_read", 0, INGRESS + name, i)
                          for name, count in (("verdicts", len(VERDICTS)), ("faults", len(FAULTS))) for i in range(count)]
         calls = [add(INGRESS + "here", [(int(SWITCH, 16), 4), (PORT, 2)], INGRESS + "mine", [])]
@@ -148,11 +148,6 @@ class Player:
 
     def count(self):
         return [one[2] for one in self.switch.ask(*self.counters)]
-
-    def life(self, generation):
-        if generation not in self.generations:
-            self.generations.append(generation)
-        return self.generations.index(generation)
 
     def group(self, children):
         """Group n has n children; child c is replica c, all by the one port."""
@@ -176,7 +171,7 @@ class Player:
             if not job["enabled"] or not job["generation"]:
                 continue
             calls.append(add(INGRESS + "jobs", [(index, 2)], INGRESS + "set_job", [
-                (job["generation"], 4), (self.life(job["generation"]), 2), ((1 << n) - 1, 4), (n, 2), (job["slots"], 4),
+                (job["generation"], 4), ((1 << n) - 1, 4), (n, 2), (job["slots"], 4),
                 (job["lanes"], 2), (base, 4), (self.group(n), 2)]))
             for child in range(n):
                 port = (20000 + child, 2)
@@ -188,7 +183,7 @@ class Player:
     def set_slot(self, at, slot, job):
         """Other slots are not written; values that no rule asks for are of no life."""
         if at is not None and self.slots.get(at) != slot:
-            values = self.layout.values(slot, self.life(slot["generation"]), job)
+            values = self.layout.values(slot, job)
             self.switch.ask(*(call("standard:bm_register_write", 0, INGRESS + name, i, Long(one))
                               for (name, i), one in zip(self.layout.names(at), values, strict=True)))
 
@@ -196,7 +191,7 @@ class Player:
         if at not in self.reads:
             self.reads[at] = [call("standard:bm_register_read", 0, INGRESS + name, i)
                               for name, i in self.layout.names(at)]
-        return self.layout.slot(self.switch.longs(*self.reads[at]), self.generations, job)
+        return self.layout.slot(self.switch.longs(*self.reads[at]), job)
 
     def receive(self, count):
         """{(child, datagram): how often} of what comes. What comes without having been asked for, and late, is found with

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chip_bmv2_jobs.c - what is written for a job: a range of slots, a number of its life, a group and an entry of `jobs`; for
+ * chip_bmv2_jobs.c - what is written for a job: a range of slots, a group and an entry of `jobs`; for
  * each of its children an entry of `addresses` and of `children`, and a replica of the group. All of it goes back piece by
  * piece; a piece that could not be taken back is kept in mind, with the job's index and slots, until the switch has
  * answered.
@@ -14,8 +14,7 @@
 #include "dataplane/link_address.h"
 
 enum {
-	NONE = -1,     /* no such handle */
-	LIVES = 65536, /* numbers of lives have 16 bits, 0 is none */
+	NONE = -1, /* no such handle */
 };
 
 /* What bmv2.h has said is the chip's word. */
@@ -293,8 +292,6 @@ static int add(struct chip *base, const struct switch_job *program)
 		free(job);
 		return refuse(chip, result, "all its slots are other jobs'");
 	}
-	chip->life = (uint16_t)(chip->life % (LIVES - 1) + 1);
-	job->life = chip->life;
 	result = served_read(chip, idx, &job->before);
 	result = result ? result : slots_clear(chip, job);
 	result = result ? result
@@ -306,7 +303,6 @@ static int add(struct chip *base, const struct switch_job *program)
 	return result;
 }
 
-/* With the life that its slots were cleared for: later generations, if there were any, would need another. */
 static int set(struct chip *base, const struct switch_job *program)
 {
 	struct chip_bmv2 *chip = bmv2_of(base);
@@ -329,7 +325,6 @@ static int set(struct chip *base, const struct switch_job *program)
 		return chip_bmv2_passed(chip, result);
 	struct bmv2_value data[] = {
 		VALUE(4, program->generation),
-		VALUE(2, job->life),
 		VALUE(4, (uint32_t)((1ull << program->children) - 1)),
 		VALUE(2, program->children),
 		VALUE(4, program->slots),

@@ -39,8 +39,7 @@ struct child {
 struct job {
 	struct switch_job program;
 	uint32_t first; /* of its slots */
-	uint16_t life;
-	bool is_going; /* its end could not be told yet */
+	bool is_going;  /* its end could not be told yet */
 	int32_t entry, acknowledged, group;
 	struct chip_served before; /* of the jobs that had this place */
 	struct child child[CHIP_BMV2_CHILDREN];
@@ -57,7 +56,6 @@ struct chip_bmv2 {
 	enum state state;
 	uint64_t away_ns;
 	uint32_t boot; /* 0: what is there is not ours */
-	uint16_t life;
 	struct job *jobs[CHIP_BMV2_JOBS];
 	struct host hosts[HOSTS];
 	uint64_t before[SWITCH_VERDICT_COUNT],

@@ -4,7 +4,7 @@
     COUNTERS(faults, 8)
     LAYER
 
-    action set_job(bit<32> generation, bit<16> life, bit<32> full, bit<16> children, bit<32> slots, bit<16> lanes,
+    action set_job(bit<32> generation, bit<32> full, bit<16> children, bit<32> slots, bit<16> lanes,
                    bit<32> base, bit<16> group) {
         meta.known = 1;
         meta.life_gap = hdr.tally.generation ^ generation;
