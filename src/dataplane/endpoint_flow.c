@@ -293,14 +293,19 @@ static bool shard_find(const struct endpoint *endpoint, const struct link_addres
 static void take_reply(struct endpoint *endpoint, uint32_t shard, const struct wire *packet,
 		       const int32_t *lane)
 {
-	int32_t swapped[WIRE_LANES_MAX];
-
-	if (endpoint->shards[shard].grant.is_big_endian)
-		lane = endpoint_lanes_swap(swapped, lane, packet->lanes);
 	if (endpoint->lanes && endpoint->latency)
 		endpoint_latency_take(endpoint, packet, lane);
 	else if (endpoint->lanes && packet->type != WIRE_CONFIRM)
 		take_answer(endpoint, shard, packet, lane);
+}
+
+/* By itself: only who has such a shard needs the stack for it. */
+__attribute__((noinline)) static void take_swapped(struct endpoint *endpoint, uint32_t shard,
+						   const struct wire *packet, const int32_t *lane)
+{
+	int32_t swapped[WIRE_LANES_MAX];
+
+	take_reply(endpoint, shard, packet, endpoint_lanes_swap(swapped, lane, packet->lanes));
 }
 
 static void take_packet(struct endpoint *endpoint, const struct link_address *from,
@@ -327,7 +332,10 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 	case WIRE_HELD:
 	case WIRE_NEED:
 	case WIRE_CONFIRM:
-		take_reply(endpoint, shard, &packet, lane);
+		if (endpoint->shards[shard].grant.is_big_endian)
+			take_swapped(endpoint, shard, &packet, lane);
+		else
+			take_reply(endpoint, shard, &packet, lane);
 		break;
 	case WIRE_WELCOME:
 		endpoint_path_welcome(endpoint, shard, &packet, body);
