@@ -108,8 +108,9 @@ static int job_join(struct run *run, glm_join_fn join)
 		return say(error);
 	if (is_first(run) && options->parallel == GLM_MODEL_PARALLEL &&
 	    run->request.comm == EXCHANGE_AUTO && !strcmp(run->exchange->name, "dense"))
-		fprintf(stderr, "tally glm train: this aggregator has no latency mode, so all goes "
-				"over dense mode\n");
+		fprintf(stderr,
+			"tally glm train: this aggregator gives us no latency mode, so all goes "
+			"over dense mode\n");
 	run->report = (struct glm_report){
 		.request = &run->request,
 		.data = &run->data,

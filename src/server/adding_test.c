@@ -108,6 +108,15 @@ static int no_chip(struct chip **chip, const char *address, const struct link_ad
 	return -1;
 }
 
+/* Row i of a test: a server as new, before a switch. */
+static void begin_with_chip(void **state, size_t i)
+{
+	if (i)
+		assert_int_equal(teardown(state) || setup(state), 0);
+	test.server.options.shards = 1;
+	test.server.options.chip_open = no_chip;
+}
+
 /* R-CHIP-6; no more than was asked for, and no more than there is. */
 static void add__where_a_switch_sums_takes_what_that_has(void **state)
 {
@@ -117,10 +126,7 @@ static void add__where_a_switch_sums_takes_what_that_has(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i)
-			assert_int_equal(teardown(state) || setup(state), 0);
-		test.server.options.shards = 1;
-		test.server.options.chip_open = no_chip;
+		begin_with_chip(state, i);
 		test.server.options.lanes_max = rows[i].lanes_wanted;
 		test.server.options.slots = rows[i].slots_wanted;
 		add();
@@ -171,10 +177,7 @@ static void add__where_a_switch_has_latency_mode_takes_that_alone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i)
-			assert_int_equal(teardown(state) || setup(state), 0);
-		test.server.options.shards = 1;
-		test.server.options.chip_open = no_chip;
+		begin_with_chip(state, i);
 		if (rows[i].slots)
 			job_of_test()->admission->mode = CONTROL_LATENCY;
 		job_of_test()->admission->latency_slots = rows[i].slots;
