@@ -27,6 +27,10 @@ VERDICTS = ("ABSORB REPLY MULTICAST UP HELD_UP MISMATCH DROP_TYPE DROP_JOB DROP_
 FAULTS = ["no fault", "SHORT", "VERSION", "TYPE", "LANES", "LENGTH", "FLAGS"]
 REPLY, MULTICAST = VERDICTS.index("REPLY"), VERDICTS.index("MULTICAST")
 LANES = int(os.environ.get("P4_LANES", "32"))  # of the program, when it is compiled
+HALVES = int(os.environ.get("P4_HALVES", "0"))  # 1: as a Tofino has 32 lanes, two in a register, one said in a pass
+SUMS = [f"sum_{i // 4}_{'abcd'[i % 4]}" for i in range(LANES)]
+if HALVES:
+    SUMS = [f"{name}_hi" for name in SUMS[:LANES // 2]] + [f"{name}_lo" for name in SUMS[:LANES // 2]]
 MAX, GUESS, ACKNOWLEDGED, ALL, UPDATE = 2, 3, 2, 0xffffffff, 0x11
 FAILED_MAX = 10
 PATIENCE = 20  # seconds: where many processes share a processor
@@ -48,8 +52,7 @@ class Dense:
     """What the registers of dense.p4 say, as core/dense/switch.h has it."""
     TABLES = (INGRESS + "jobs", INGRESS + "addresses", EGRESS + "children")
     SLOT = ("lives", "rounds_lo", "rounds_hi", "phases", "missing", "left", "bares")
-    COPY = ["copies", "tags", "kinds", "widths", "owns", "nexts", "lasts", "stickies",
-            *(f"sum_{i // 4}_{'abcd'[i % 4]}" for i in range(LANES))]
+    COPY = ["copies", "tags", "kinds", "widths", "owns", "nexts", "lasts", "stickies", *SUMS]
 
     def names(self, at):
         yield from ((name, at) for name in self.SLOT)
@@ -89,7 +92,7 @@ class Latency:
     """What those of latency.p4 say, as core/latency/switch_latency.h has it."""
     TABLES = (*Dense.TABLES, INGRESS + "acknowledged")
     SLOT = ["lives_lo", "lives_hi", "rounds_lo", "rounds_hi", "phases", "tags", "counts", "missing", "left", "unsaid",
-            "unsaid_left", "lasts", "stickies", *(f"sum_{i // 4}_{'abcd'[i % 4]}" for i in range(LANES))]
+            "unsaid_left", "lasts", "stickies", *SUMS]
 
     def names(self, at):
         return [(name, at) for name in self.SLOT]
@@ -305,10 +308,10 @@ def play_all(player, source):
 def compile_once(program, folder):
     """bmv2's form of the program, in this folder; p4c takes 20 s."""
     text = b"".join(open(path, "rb").read() for path in sorted(glob.glob(os.path.dirname(program) + "/*.p4")))
-    compiled = os.path.join(folder, f"{os.path.basename(program)}.{zlib.crc32(text + program.encode()):08x}.{LANES}.json")
+    compiled = os.path.join(folder, f"{os.path.basename(program)}.{zlib.crc32(text + program.encode()):08x}.{LANES}.{HALVES}.json")
     part = f"{compiled}.{os.getpid()}"
     if not os.path.exists(compiled):
-        subprocess.run(["p4c-bm2-ss", "--Wdisable", f"-DLANES={LANES}", "-o", part, program], check=True)
+        subprocess.run(["p4c-bm2-ss", "--Wdisable", f"-DLANES={LANES}", f"-DHALVES={HALVES}", "-o", part, program], check=True)
         os.rename(part, compiled)
     return compiled
 

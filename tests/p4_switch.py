@@ -45,6 +45,9 @@ def call(method, *arguments):
     return struct.pack("!Ii", 0x80010001, len(name)) + name + b"\0\0\0\0" + fields(dict(enumerate(arguments, 1)))
 
 
+CONNECTION_MAX = 50 << 20  # Thrift closes a connection that has brought it 100 MiB
+
+
 class Switch:
     """simple_switch with this program on the network device `port`."""
 
@@ -53,16 +56,20 @@ class Switch:
         with open(os.path.join(folder, "log"), "wb") as log:
             self.child = subprocess.Popen(["simple_switch", "-i", f"0@{port}", "--thrift-port", str(number), "-L", "off",
                                            program], stdout=log, stderr=log)
+        self.folder, self.number = folder, number
+        self.connect()
+
+    def connect(self):
         for _ in range(200):
             try:
-                self.socket = socket.create_connection(("127.0.0.1", number))
+                self.socket = socket.create_connection(("127.0.0.1", self.number))
                 break
             except ConnectionRefusedError:
                 time.sleep(0.05)
         else:
-            raise RuntimeError("simple_switch does not answer within 10 s: " + " ".join(open(f"{folder}/log")))
+            raise RuntimeError("simple_switch does not answer within 10 s: " + " ".join(open(f"{self.folder}/log")))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.data = b""
+        self.data, self.asked = b"", 0
 
     def take(self, form):
         size = struct.calcsize(form)
@@ -90,7 +97,12 @@ class Switch:
 
     def ask(self, *calls):
         """What is answered to each of these call()s."""
-        self.socket.sendall(b"".join(calls))
+        data = b"".join(calls)
+        if self.asked + len(data) > CONNECTION_MAX:
+            self.socket.close()
+            self.connect()
+        self.asked += len(data)
+        self.socket.sendall(data)
         return [self.answer(one) for one in calls]
 
     def answer(self, one):

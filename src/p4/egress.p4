@@ -124,6 +124,7 @@ EGRESS(switch_egress) {
     EGRESS_LAYER
 
     apply {
+        GOES_ROUND
         meta.replica = REPLICA;
         LIMIT
         if (hdr.answer.say == SAY_NOTHING) {

@@ -6,10 +6,32 @@
     SUM(0, a, 4) SUM(0, b, 4) SUM(0, c, 4) SUM(0, d, 4) SUM(1, a, 5) SUM(1, b, 5) SUM(1, c, 5) SUM(1, d, 5) \
     SUM(2, a, 6) SUM(2, b, 6) SUM(2, c, 6) SUM(2, d, 6) SUM(3, a, 7) SUM(3, b, 7) SUM(3, c, 7) SUM(3, d, 7)
 #define EACH_SUM(do) do(0) do(1) do(2) do(3)
+/* Two lanes in a pass: y becomes what the first sum is, or x what the second is. */
+#define SUM_WORDS(name, x, y) \
+    PAIR(name, SUMS_SIZE) \
+    PAIR_ASKING(name, name##_to_assign, 32, value.lo = y; value.hi = x; said = value.lo;) \
+    PAIR_ASKING(name, name##_to_add, 32, value.lo = value.lo + y; value.hi = value.hi + x; said = value.lo;) \
+    PAIR_ASKING(name, name##_to_max, 32, value.lo = LARGER(value.lo, y); value.hi = LARGER(value.hi, x); \
+        said = value.lo;) \
+    PAIR_ASKING(name, name##_to_read, 32, said = value.hi;) \
+    action name##_assign() { ASK(name##_to_assign, INDEX, y) } \
+    action name##_add() { ASK(name##_to_add, INDEX, y) } \
+    action name##_max() { ASK(name##_to_max, INDEX, y) } \
+    action name##_read() { ASK(name##_to_read, INDEX, x) }
 #else
 #define SUMS_OF(i) SUM(i, a, i) SUM(i, b, i) SUM(i, c, i) SUM(i, d, i)
 #define SUMS EACH_BLOCK(SUMS_OF)
 #define EACH_SUM(do) EACH_BLOCK(do)
+#define SUM_WORDS(name, x, y) \
+    WORD(32, name, SUMS_SIZE) \
+    TELLING(32, name, name##_to_assign, value = x;) \
+    TELLING(32, name, name##_to_add, value = value + x;) \
+    TELLING(32, name, name##_to_max, value = LARGER(value, x);) \
+    ASKING(32, name, name##_to_read, 32, said = value;) \
+    action name##_assign() { TELL(name##_to_assign, INDEX) } \
+    action name##_add() { TELL(name##_to_add, INDEX) } \
+    action name##_max() { TELL(name##_to_max, INDEX) } \
+    action name##_read() { ASK(name##_to_read, INDEX, x) }
 #endif
 #define SUM_STEP(i) sum_##i##_a_step.apply(); sum_##i##_b_step.apply(); sum_##i##_c_step.apply(); sum_##i##_d_step.apply();
 /* R-CHIP-2: assigned, added, the larger one; an answer reads. */

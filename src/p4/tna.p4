@@ -57,31 +57,6 @@ struct pair_t {
 #define SLOTS_ABOVE(slots, slot) (slots[15:0] |-| slot)
 #define LARGER(a, b) (bit<32>)max((int<32>)(a), (int<32>)(b))
 
-#if HALVES
-/* Two lanes in a pass: y becomes what the first sum is, or x what the second is. */
-#define SUM_WORDS(name, x, y) \
-    PAIR(name, SUMS_SIZE) \
-    PAIR_ASKING(name, name##_to_assign, 32, value.lo = y; value.hi = x; said = value.lo;) \
-    PAIR_ASKING(name, name##_to_add, 32, value.lo = value.lo + y; value.hi = value.hi + x; said = value.lo;) \
-    PAIR_ASKING(name, name##_to_max, 32, value.lo = LARGER(value.lo, y); value.hi = LARGER(value.hi, x); \
-        said = value.lo;) \
-    PAIR_ASKING(name, name##_to_read, 32, said = value.hi;) \
-    action name##_assign() { ASK(name##_to_assign, INDEX, y) } \
-    action name##_add() { ASK(name##_to_add, INDEX, y) } \
-    action name##_max() { ASK(name##_to_max, INDEX, y) } \
-    action name##_read() { ASK(name##_to_read, INDEX, x) }
-#else
-#define SUM_WORDS(name, x, y) \
-    WORD(32, name, SUMS_SIZE) \
-    TELLING(32, name, name##_to_assign, value = x;) \
-    TELLING(32, name, name##_to_add, value = value + x;) \
-    TELLING(32, name, name##_to_max, value = LARGER(value, x);) \
-    ASKING(32, name, name##_to_read, 32, said = value;) \
-    action name##_assign() { TELL(name##_to_assign, INDEX) } \
-    action name##_add() { TELL(name##_to_add, INDEX) } \
-    action name##_max() { TELL(name##_to_max, INDEX) } \
-    action name##_read() { ASK(name##_to_read, INDEX, x) }
-#endif
 /* R-SW-15 allows it: a RESULT to all has lanes. */
 #define BARES
 #define BARES_STEP
@@ -116,6 +91,7 @@ struct pair_t {
 #define GO_ROUND \
     to_manager.ucast_egress_port = RECIRCULATE; \
     to_manager.bypass_egress = 1;
+#define GOES_ROUND
 #define SEND_BACK to_manager.ucast_egress_port = hdr.answer.port;
 #define SEND_ALL(group) to_manager.mcast_grp_a = group;
 #define TOLD_LANES
@@ -135,6 +111,7 @@ struct pair_t {
 #define LOSE_IN
 #define SERVED
 #define SERVED_ALL
+#define PORT_IN intrinsic.ingress_port
 #define REPLICA intrinsic.egress_rid
 #define PORT_OUT intrinsic.egress_port
 /* In a later pass it has the answer's. */
@@ -151,23 +128,7 @@ parser tally_parser(packet_in packet, out headers_t hdr, out metadata_t meta,
             default: first;
         }
     }
-    state first {
-        hdr.answer.setValid();
-        hdr.answer.port = intrinsic.ingress_port;
-        transition ethernet;
-    }
-    /* It has all lanes. */
-    state again {
-        packet.extract(hdr.answer);
-        meta.pass = hdr.answer.pass;
-        packet.extract(hdr.ethernet);
-        packet.extract(hdr.ipv4);
-        packet.extract(hdr.udp);
-        packet.extract(hdr.tally);
-        transition whole;
-    }
 #include "states.p4"
-    state whole { transition ALL_LANES; }
 }
 
 control tally_ingress_deparser(packet_out packet, inout headers_t hdr, in metadata_t meta,

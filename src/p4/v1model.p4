@@ -13,8 +13,12 @@
 const bit<32> REPLICATED = 5;
 #define ADDRESSES 32768
 
-/* A pass sees all of a register. */
+/* A pass sees all of a register. With -DHALVES=1 it sees what a Tofino's does: what goes round is recirculated as it has
+ * become, with answer_t in front, and a pass says half of a sum. So packets try that form as well. */
+#ifndef HALVES
 #define HALVES 0
+#endif
+const bit<32> RECIRCULATED = 4;
 
 /* Registers of one number and of two. */
 #define WORD(bits, name, size) register<bit<bits>>(size) name;
@@ -56,20 +60,6 @@ struct pair_t {
 #define LARGER(a, b) ((int<32>)(a) > (int<32>)(b) ? (a) : (b))
 #define LARGER_UNSIGNED(a, b) ((a) > (b) ? (a) : (b))
 #define SLOTS_ABOVE(slots, slot) (slots > (bit<32>)slot ? 16w1 : 16w0)
-#define SUM_WORDS(name, x, y) \
-    WORD(32, name, SUMS_SIZE) \
-    action name##_assign() { name.write((bit<32>)INDEX, x); } \
-    action name##_add() { \
-        bit<32> value; \
-        name.read(value, (bit<32>)INDEX); \
-        name.write((bit<32>)INDEX, value + x); \
-    } \
-    action name##_max() { \
-        bit<32> value; \
-        name.read(value, (bit<32>)INDEX); \
-        name.write((bit<32>)INDEX, LARGER(x, value)); \
-    } \
-    action name##_read() { name.read(x, (bit<32>)INDEX); }
 /* R-SW-15: who wants no lanes. */
 #ifdef HAS_BARES
 #define BARES WORD(32, bares, SLOTS)
@@ -108,7 +98,13 @@ struct pair_t {
 #define FORWARD forwarding.apply(hdr, standard);
 #define TO_CONTROL to_control.apply(standard);
 #define DROP mark_to_drop(standard);
+#if HALVES
+#define GO_ROUND standard.egress_spec = standard.ingress_port;
+#define GOES_ROUND if (meta.goes != PASS_FIRST) { recirculate_preserving_field_list(0); return; }
+#else
 #define GO_ROUND meta.pass = meta.goes; resubmit_preserving_field_list(1);
+#define GOES_ROUND
+#endif
 #define SEND_BACK standard.egress_spec = standard.ingress_port;
 #define SEND_ALL(group) standard.mcast_grp = group;
 #define TOLD_LANES if (hdr.answer.say == SAY_TELL) { hdr.answer.width = hdr.tally.lanes; }
@@ -116,8 +112,7 @@ struct pair_t {
 /* Lanes that have not come are the parser's error: R-WIRE-7. A packet that is lost on purpose is not ours. */
 #define TAKE_ERROR \
     meta.ip_gap = hdr.ipv4.length - hdr.udp.length; \
-    if (standard.parser_error != error.NoError) { meta.ip_gap = 0; } \
-    hdr.answer.port = standard.ingress_port;
+    if (standard.parser_error != error.NoError) { meta.ip_gap = 0; }
 /* How many UPDATEs of a job have come, how many of them again, and how many rounds were complete. */
 #define SERVED \
     if (meta.way == WAY_FIRST || meta.way == WAY_UPDATE) { \
@@ -137,16 +132,19 @@ struct pair_t {
 #define LOSE \
     bool is_lost; \
     losing.apply(standard, is_lost);
+#define PORT_IN standard.ingress_port
 #define REPLICA standard.egress_rid
 #define PORT_OUT standard.egress_port
-/* Each pass begins with the packet as it has come. */
-#define HAS_OWN_LANES true
+/* Where it is not recirculated, each pass begins with the packet as it has come. */
+#define HAS_OWN_LANES (HALVES == 0 || meta.pass == PASS_FIRST)
 #define STRIP hdr.answer.setInvalid();
 
 parser tally_parser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     state start {
-        hdr.answer.setValid();
-        transition ethernet;
+        transition select(standard.instance_type) {
+            RECIRCULATED: again;
+            default: first;
+        }
     }
 #include "states.p4"
 }
