@@ -49,6 +49,7 @@ static struct {
 	uint64_t boot;
 	bool has_no_cpu_port, has_no_rows;
 	const char *lacks; /* NULL: it has all that is asked for */
+	uint32_t slots;
 	uint64_t counter;
 	char said[8192]; /* "add switch_ingress.here; " */
 	int32_t handle;
@@ -193,7 +194,8 @@ static bool reply(int fd, const struct heard *heard)
 		thrift_text(&out, 1, "Invalid method name: \x1b[2J");
 		thrift_i32(&out, 2, 1);
 	} else if ((played.refused && is_method(heard, played.refused)) ||
-		   (played.lacks && strstr(heard->of, played.lacks))) {
+		   (played.lacks && strstr(heard->of, played.lacks)) ||
+		   (is_method(heard, "register_read") && heard->number[3] >= played.slots)) {
 		thrift_struct(&out, 1);
 		thrift_i32(&out, 1, played.code);
 		thrift_end(&out);
@@ -271,6 +273,7 @@ static void play_begin(void)
 	played.refused = NULL;
 	played.has_no_cpu_port = played.has_no_rows = false;
 	played.lacks = NULL;
+	played.slots = UINT16_MAX;
 	played.boot = played.counter = 0;
 	played.said[0] = '\0';
 	played.handle = 0;

@@ -65,6 +65,30 @@ static int program_find(struct chip_bmv2 *chip, bool *is_latency)
 	return result;
 }
 
+/* Jobs are promised so many slots and lanes: a program compiled for fewer would drop their packets. */
+static int sizes_check(struct chip_bmv2 *chip, bool is_latency)
+{
+	static const char *const lanes[] = { INGRESS "sum_7_d",
+					     INGRESS "sum_3_d_hi" }; /* -DHALVES=1 */
+	uint32_t last = (is_latency ? CHIP_BMV2_LATENCY_SLOTS : CHIP_BMV2_SLOTS) - 1;
+	uint64_t value;
+	int result = chip_bmv2_passed(chip, bmv2_register_read(&chip->bmv2, INGRESS "phases", last,
+							       &value));
+	bool has_slots = !result;
+
+	for (uint32_t i = 0; i < COUNT(lanes) && has_slots && (!i || result == -EREMOTEIO); i++)
+		result = chip_bmv2_passed(chip,
+					  bmv2_register_read(&chip->bmv2, lanes[i], 0, &value));
+	if (result == -EREMOTEIO)
+		chip_bmv2_word(chip,
+			       is_latency ? "runs src/p4/latency.p4 for fewer than 16,384 slots or "
+					    "32 lanes: compile it without -DSLOTS and -DLANES"
+					  : "runs src/p4/dense.p4 for fewer than 8,192 slots or 32 "
+					    "lanes: compile it without -DSLOTS and -DLANES",
+			       "");
+	return result;
+}
+
 /* What jobs may want was said when we began. */
 static int program_check(struct chip_bmv2 *chip)
 {
@@ -72,7 +96,7 @@ static int program_check(struct chip_bmv2 *chip)
 	int result = program_find(chip, &is_latency);
 
 	if (result || is_latency == chip->chip.profile.is_latency)
-		return result;
+		return result ? result : sizes_check(chip, is_latency);
 	chip_bmv2_word(chip,
 		       is_latency ? "runs src/p4/latency.p4 now, and ran dense.p4 before: start "
 				    "tallyd again"
@@ -317,6 +341,7 @@ static int begin(struct chip_bmv2 *chip, const char *address)
 	chip_bmv2_begin(chip);
 	result = chip_bmv2_passed(chip, bmv2_connect(&chip->bmv2, &chip->control));
 	result = result ? result : program_find(chip, &chip->chip.profile.is_latency);
+	result = result ? result : sizes_check(chip, chip->chip.profile.is_latency);
 	if (chip->chip.profile.is_latency)
 		chip->chip.profile.slots = CHIP_BMV2_LATENCY_SLOTS;
 	return result ? result : set_up(chip);

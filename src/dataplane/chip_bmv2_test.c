@@ -22,7 +22,8 @@ static const struct chip_way way = { .port = 3, .mac = { 2, 0, 0, 0, 0, 9 } };
 	"switch_egress.children; register_reset switch_ingress.lives; counter_reset_all " \
 	"switch_ingress.verdicts; "
 #define SET_UP                                                                                     \
-	"register_read switch_ingress.copies; " CLEARED                                            \
+	"register_read switch_ingress.copies; register_read switch_ingress.phases; register_read " \
+	"switch_ingress.sum_7_d; " CLEARED                                                         \
 	"dev_mgr_show_ports; mc_mgrp_destroy; mc_mgrp_create; mc_node_create; mc_node_associate; " \
 	"mt_add_entry switch_ingress.here; mt_add_entry switch_ingress.forwarding.hosts; "         \
 	"meter_array_set_rates switch_ingress.to_control.rate; register_write_range "              \
@@ -164,8 +165,20 @@ static void chip__with_latency_mode_takes_jobs_of_it(void **state)
 	chip->ops->close(chip);
 	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), -EREMOTEIO);
 	assert_non_null(strstr(error, "runs neither src/p4/dense.p4 nor src/p4/latency.p4"));
+	played.lacks = "sum_";
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), -EREMOTEIO);
+	assert_non_null(
+		strstr(error, "runs src/p4/dense.p4 for fewer than 8,192 slots or 32 lanes"));
 	played.lacks = NULL;
+	played.slots = CHIP_BMV2_SLOTS - 1;
+	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), -EREMOTEIO);
+	assert_non_null(strstr(error, "compile it without -DSLOTS and -DLANES"));
+	played.slots = CHIP_BMV2_SLOTS;
 	assert_int_equal(chip_bmv2_open(&chip, text, &local, error), 0);
+	played.boot = 0;
+	played.lacks = "sum_";
+	assert_int_equal(chip->ops->look(chip), CHIP_LOST);
+	assert_non_null(strstr(chip->error, "cannot be set up: the switch at"));
 }
 
 /* Where its replica is in no group, a child hears of no result. */

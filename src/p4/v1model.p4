@@ -100,12 +100,12 @@ struct pair_t {
 #define DROP mark_to_drop(standard);
 #if HALVES
 #define GO_ROUND standard.egress_spec = standard.ingress_port;
-#define GOES_ROUND if (meta.goes != PASS_FIRST) { recirculate_preserving_field_list(0); return; }
+#define GOES_ROUND if (meta.goes != PASS_FIRST) { recirculate_preserving_field_list(1); return; }
 #else
 #define GO_ROUND meta.pass = meta.goes; resubmit_preserving_field_list(1);
 #define GOES_ROUND
 #endif
-#define SEND_BACK standard.egress_spec = standard.ingress_port;
+#define SEND_BACK standard.egress_spec = hdr.answer.port; /* ingress_port is 0 in what was recirculated */
 #define SEND_ALL(group) standard.mcast_grp = group;
 #define TOLD_LANES if (hdr.answer.say == SAY_TELL) { hdr.answer.width = hdr.tally.lanes; }
 #define TOLD_ENTRIES CUT_ENTRIES(SAY_TELL, _)
