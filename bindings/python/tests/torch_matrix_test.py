@@ -224,14 +224,22 @@ TABLE = {
 }
 
 
+# Gloo's own threads drop what a hook has held when they come to it. Where that is the last of a group, the group waits there for
+# those threads: the process ends with "Resource deadlock avoided".
+kept = []
+
+
 def case(rank, size, name):
     what, _, near, of_gloo = TABLE[name]
     results = {}
     for backend in ("gloo", "tally"):
         begin(rank, size, backend, name=f"{backend}-{name.replace(' ', '')}")
         results[backend] = what(rank, size)
-        groups = [group for group in dist.distributed_c10d._world.pg_map if backend == "tally"]
-        offloaded, passed_on = (sum((getattr(group, kind) for group in groups), Counter()) for kind in ("offloaded", "passed_on"))
+        groups = list(dist.distributed_c10d._world.pg_map)
+        if backend == "gloo":
+            kept.extend(groups)
+        else:
+            offloaded, passed_on = (sum((getattr(group, kind) for group in groups), Counter()) for kind in ("offloaded", "passed_on"))
         dist.destroy_process_group()
     assert offloaded.total() > 2 and set(passed_on) <= set(of_gloo), (name, offloaded, passed_on)
     for right, got in zip(results["gloo"], results["tally"], strict=True):
