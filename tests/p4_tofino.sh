@@ -15,6 +15,11 @@ shift
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 p4c-barefoot --target tofino --arch tna -D__TARGET_TOFINO__=1 --Wdisable -g --verbose -I "$include" "$@" -o "$out" "$program"
+# p4c before September 2026 (p4lang/p4c, pull request 5753) makes parsers that take every packet for one that has gone round.
+for of in ingress egress; do
+	awk -v of="$of" '/^[a-z]/ { here = $1 == "parser" && $2 ~ of } here && /match: \[/ { found = 1 } END { exit !found }' \
+		"$out"/pipe/*.bfa || { echo "the $of parser of $program matches nothing: take a newer p4c"; exit 1; }
+done
 mkdir -p "$out/binary/logs"
 bfas -o "$out/binary" "$out"/pipe/*.bfa
 python3 - "$out/pipe/logs/resources.json" <<'END'

@@ -44,28 +44,28 @@ INGRESS(switch_ingress) {
     BARES
     SUMS
 
-    ASKING(32, lives, life_first, 8, said = SAID(value == hdr.tally.generation); value = hdr.tally.generation;)
-    ASKING(32, lives, life_look, 8, said = SAID(value == hdr.tally.generation);)
+    ASKING(32, lives, life_first, 4, said = SAID(value == hdr.tally.generation); value = hdr.tally.generation;)
+    ASKING(32, lives, life_look, 4, said = SAID(value == hdr.tally.generation);)
     PAIR_TELLING(rounds, round_first, value.lo = 0; value.hi = 1;)
-    PAIR_ASKING(rounds, round_next, 8,
+    PAIR_ASKING(rounds, round_next, 4,
         said = BOTH_SAID(value.lo == meta.before, value.hi == meta.before);
         if (value.lo == meta.before && value.hi == meta.before) { value.hi = value.hi + 1; })
-    PAIR_ASKING(rounds, round_look, 8, said = BOTH_SAID(value.lo == meta.before, value.hi == meta.before);)
-    PAIR_ASKING(rounds, round_last, 8,
+    PAIR_ASKING(rounds, round_look, 4, said = BOTH_SAID(value.lo == meta.before, value.hi == meta.before);)
+    PAIR_ASKING(rounds, round_last, 4,
         said = BOTH_SAID(value.lo == meta.before, value.hi == hdr.tally.seq);
         if (value.lo == meta.before && value.hi == hdr.tally.seq) { value.lo = value.lo + 1; })
     TELLING(32, phases, phase_put, value = hdr.tally.seq;)
     ASKING(32, phases, phase_look, 32, said = value;)
     TELLING(32, copies, copy_put, value = hdr.tally.generation;)
-    ASKING(32, copies, copy_look, 8, said = SAID(value == hdr.tally.generation);)
+    ASKING(32, copies, copy_look, 4, said = SAID(value == hdr.tally.generation);)
     TELLING(32, tags, tag_put, value = hdr.tally.tag;)
-    ASKING(32, tags, tag_fits, 8, said = SAID(value == hdr.tally.tag);)
+    ASKING(32, tags, tag_fits, 4, said = SAID(value == hdr.tally.tag);)
     ASKING(32, tags, tag_look, 32, said = value;)
     TELLING(8, kinds, kind_put, value = meta.kind;)
-    ASKING(8, kinds, kind_fits, 8, said = SAID(value == meta.kind);)
+    ASKING(8, kinds, kind_fits, 4, said = SAID(value == meta.kind);)
     ASKING(8, kinds, kind_look, 8, said = value;)
     TELLING(16, widths, width_put, value = hdr.tally.lanes;)
-    ASKING(16, widths, width_fits, 8, said = BOTH_SAID(value == 0, value == meta.like);
+    ASKING(16, widths, width_fits, 4, said = BOTH_SAID(value == 0, value == meta.like);
         if (value == 0) { value = hdr.tally.lanes; })
     TELLING(16, widths, width_longer, value = LARGER_UNSIGNED(value, hdr.tally.lanes);)
     ASKING(16, widths, width_look, 16, said = value;)
@@ -73,8 +73,8 @@ INGRESS(switch_ingress) {
     ASKING(32, missing, missing_put, 32, said = value & meta.child; value = value & ~meta.child;)
     ASKING(32, missing, missing_look, 32, said = value & meta.child;)
     TELLING(32, left, left_first, value = meta.others;)
-    ASKING(32, left, left_put, 8, said = BOTH_SAID(value == 0, value == meta.child); value = value & ~meta.child;)
-    ASKING(32, left, left_look, 8, said = BOTH_SAID(value == 0, value == meta.child);)
+    ASKING(32, left, left_put, 4, said = BOTH_SAID(value == 0, value == meta.child); value = value & ~meta.child;)
+    ASKING(32, left, left_look, 4, said = BOTH_SAID(value == 0, value == meta.child);)
     TELLING(16, owns, own_first, value = meta.own;)
     TELLING(16, owns, own_put, value = LARGER_UNSIGNED(value, meta.own);)
     ASKING(16, owns, own_look, 16, said = value;)
@@ -154,7 +154,7 @@ INGRESS(switch_ingress) {
         meta.stands = STANDS_FIRST;
         TELL(round_first, meta.at)
     }
-    action stands(bit<8> so) { meta.stands = so; }
+    action stands(bit<4> so) { meta.stands = so; }
     action rounds_next() { ASK(round_next, meta.at, meta.stands) }
     action rounds_look() { ASK(round_look, meta.at, meta.stands) }
     action rounds_last() { ASK(round_last, meta.at, meta.stands) }

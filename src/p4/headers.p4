@@ -65,7 +65,8 @@ header answer_t {
     bit<8> say;  /* a SAY_ */
     bit<7> unused_bits;
     bit<9> port; /* that the packet came from */
-    bit<8> copy; /* SAID_ONE: the copy is of this life */
+    bit<4> unused_more;
+    bit<4> copy; /* SAID_ONE: the copy is of this life */
     bit<8> kind;
     bit<8> sticky;
     bit<8> next; /* the exponent's parts: R-WIRE-10 */

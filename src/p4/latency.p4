@@ -39,40 +39,40 @@ INGRESS(switch_ingress) {
     WORD(8, stickies, SLOTS)
     SUMS
 
-    PAIR_ASKING(lives, life_first, 8,
+    PAIR_ASKING(lives, life_first, 4,
         said = BOTH_SAID(value.lo == hdr.tally.generation, value.hi == meta.free);
         if (value.lo != hdr.tally.generation) { value.hi = 0; }
         value.lo = hdr.tally.generation;)
-    PAIR_ASKING(lives, life_look, 8, said = BOTH_SAID(value.lo == hdr.tally.generation, value.hi == meta.free);)
-    PAIR_ASKING(lives, life_free, 8,
+    PAIR_ASKING(lives, life_look, 4, said = BOTH_SAID(value.lo == hdr.tally.generation, value.hi == meta.free);)
+    PAIR_ASKING(lives, life_free, 4,
         said = BOTH_SAID(value.lo == hdr.tally.generation, value.hi == meta.free);
         if (value.lo == hdr.tally.generation && value.hi == meta.free) { value.hi = value.hi + 1; })
     PAIR_TELLING(rounds, round_first, value.lo = 0; value.hi = 1;)
-    PAIR_ASKING(rounds, round_next, 8,
+    PAIR_ASKING(rounds, round_next, 4,
         said = BOTH_SAID(value.lo == meta.before, value.hi == meta.before);
         if (value.lo == meta.before && value.hi == meta.before) { value.hi = value.hi + 1; })
-    PAIR_ASKING(rounds, round_seen, 8, said = BOTH_SAID(value.lo == meta.before, value.hi == hdr.tally.seq);)
-    PAIR_ASKING(rounds, round_last, 8,
+    PAIR_ASKING(rounds, round_seen, 4, said = BOTH_SAID(value.lo == meta.before, value.hi == hdr.tally.seq);)
+    PAIR_ASKING(rounds, round_last, 4,
         said = BOTH_SAID(value.lo == meta.before, value.hi == hdr.tally.seq);
         if (value.lo == meta.before && value.hi == hdr.tally.seq) { value.lo = value.lo + 1; })
     TELLING(32, phases, phase_put, value = hdr.tally.seq;)
     ASKING(32, phases, phase_look, 32, said = value;)
     TELLING(32, tags, tag_put, value = hdr.tally.tag;)
-    ASKING(32, tags, tag_fits, 8, said = SAID(value == hdr.tally.tag);)
+    ASKING(32, tags, tag_fits, 4, said = SAID(value == hdr.tally.tag);)
     ASKING(32, tags, tag_look, 32, said = value;)
     TELLING(16, counts, count_put, value = hdr.tally.lanes;)
-    ASKING(16, counts, count_fits, 8, said = SAID(value == hdr.tally.lanes);)
+    ASKING(16, counts, count_fits, 4, said = SAID(value == hdr.tally.lanes);)
     ASKING(16, counts, count_look, 16, said = value;)
     TELLING(32, missing, missing_first, value = meta.others;)
     ASKING(32, missing, missing_put, 32, said = value & meta.child; value = value & ~meta.child;)
     ASKING(32, missing, missing_look, 32, said = value & meta.child;)
     TELLING(32, left, left_first, value = meta.others;)
-    ASKING(32, left, left_put, 8, said = BOTH_SAID(value == 0, value == meta.child); value = value & ~meta.child;)
-    ASKING(32, left, left_look, 8, said = BOTH_SAID(value == 0, value == meta.child);)
+    ASKING(32, left, left_put, 4, said = BOTH_SAID(value == 0, value == meta.child); value = value & ~meta.child;)
+    ASKING(32, left, left_look, 4, said = BOTH_SAID(value == 0, value == meta.child);)
     TELLING(32, unsaid, unsaid_first, value = meta.full;)
     ASKING(32, unsaid, unsaid_put, 32, said = value & meta.child; value = value & ~meta.child;)
     TELLING(32, unsaid_left, unsaid_left_first, value = meta.full;)
-    ASKING(32, unsaid_left, unsaid_left_put, 8, said = BOTH_SAID(value == 0, value == meta.child);
+    ASKING(32, unsaid_left, unsaid_left_put, 4, said = BOTH_SAID(value == 0, value == meta.child);
         value = value & ~meta.child;)
     TELLING(16, lasts, last_put, value = hdr.tally.child;)
     ASKING(16, lasts, last_look, 16, said = value;)

@@ -13,11 +13,11 @@ const bit<8> SHAPE_HELLO = 4;
 const bit<8> SHAPE_OTHER = 5;
 const bit<8> SHAPE_BARE = 6; /* RESULT with BARE */
 
-/* BOTH_SAID's and SAID's answers; 0: nobody asked. */
-const bit<8> SAID_NONE = 1;
-const bit<8> SAID_ONE = 2;
-const bit<8> SAID_OTHER = 4;
-const bit<8> SAID_BOTH = 8;
+/* BOTH_SAID's and SAID's answers; 0: nobody asked. Four bits, as a chip's ALU writes so many and no more. */
+const bit<4> SAID_NONE = 1;
+const bit<4> SAID_ONE = 2;
+const bit<4> SAID_OTHER = 4;
+const bit<4> SAID_BOTH = 8;
 
 /* What comes: an UPDATE that may be a life's first, another one, a PROBE of a life's first round, another one, a last
  * pass, the second half of an answer. */
@@ -32,9 +32,9 @@ const bit<8> WAY_ACK_LAST = 8;
 const bit<8> WAY_EARLY = 9;
 
 /* Where the packet stands towards the slot, besides SAID_: of another life. */
-const bit<8> STANDS_FIRST = 16;
-const bit<8> STANDS_ASKS = 32;
-const bit<8> STANDS_STRANGE = 64;
+const bit<4> STANDS_FIRST = 3;
+const bit<4> STANDS_ASKS = 5;
+const bit<4> STANDS_STRANGE = 6;
 
 const bit<8> STEP_ASSIGN = 1;
 const bit<8> STEP_ADD = 2;
@@ -67,14 +67,14 @@ struct metadata_t {
     bit<8> shape;
     bit<8> fault; /* R-WIRE-7 */
     bit<8> verdict;
-    bit<8> same_life;
+    bit<4> same_life;
     bit<8> way;
-    bit<8> stands;
+    bit<4> stands;
     bit<8> opens;
-    bit<8> tag_said;
-    bit<8> kind_said;
-    bit<8> fits;
-    bit<8> left_said;
+    bit<4> tag_said;
+    bit<4> kind_said;
+    bit<4> fits;
+    bit<4> left_said;
     bit<8> combine; /* STEP_ADD, STEP_ADD_SHORT or STEP_MAX */
     bit<8> step;    /* what is done to the sums */
     bit<8> deed;    /* and to the copy's other words */
@@ -82,7 +82,7 @@ struct metadata_t {
     bit<8> sticky;
     bit<8> next;
     bit<8> acks; /* 1: the job is of the acknowledged form, R-LAT-2 */
-    bit<8> unsaid_said;
+    bit<4> unsaid_said;
     bit<8> color; /* R-CHIP-8: 0, there is room */
     bit<16> own;
     bit<16> like; /* how many lanes fit */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* states.p4 - a parser's states from Ethernet on: what R-WIRE-7 and R-SW-1 judge. */
     state first {
-        hdr.answer.setValid();
-        hdr.answer.port = PORT_IN;
+        hdr.answer = { PASS_FIRST, SAY_NOTHING, 0, PORT_IN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
         transition ethernet;
     }
     /* It has all lanes. */
@@ -38,14 +37,14 @@
     }
     state tally {
         packet.extract(hdr.tally);
-        transition select(hdr.tally.lanes) {
-            0: lanes_0;
-            4: lanes_4; 8: lanes_8;
+        transition select(hdr.udp.length, hdr.tally.lanes) {
+            (32, 0): lanes_0;
+            (48, 4): lanes_4; (64, 8): lanes_8;
 #if LANES == 32
-            12: lanes_12; 16: lanes_16;
-            20: lanes_20; 24: lanes_24; 28: lanes_28; 32: lanes_32;
+            (80, 12): lanes_12; (96, 16): lanes_16; (112, 20): lanes_20;
+            (128, 24): lanes_24; (144, 28): lanes_28; (160, 32): lanes_32;
 #endif
-            default: accept; /* more than any job here has, or no multiple of 4 */
+            default: accept; /* more lanes than any job here has, no multiple of 4, another length, or not ours */
         }
     }
 #define LANES_4 packet.extract(hdr.lanes[0]);

@@ -172,4 +172,4 @@ control tally_egress_deparser(packet_out packet, inout headers_t hdr, in metadat
 #define SWITCH \
     Pipeline(tally_parser(), switch_ingress(), tally_ingress_deparser(), tally_egress_parser(), switch_egress(), \
         tally_egress_deparser()) pipe; \
-    Switch(pipe) main;
+    @pa_auto_init_metadata Switch(pipe) main; /* what no table has set is 0 */

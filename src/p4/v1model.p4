@@ -55,8 +55,8 @@ struct pair_t {
 #define TELL(does, at) does(at);
 #define ASK(does, at, said) does(at, said);
 /* Which of two conditions hold: a chip's answer has one bit for each of the four cases. */
-#define BOTH_SAID(one, other) ((one) ? ((other) ? 8w8 : 8w2) : ((other) ? 8w4 : 8w1))
-#define SAID(one) ((one) ? 8w2 : 8w1)
+#define BOTH_SAID(one, other) ((one) ? ((other) ? 4w8 : 4w2) : ((other) ? 4w4 : 4w1))
+#define SAID(one) ((one) ? 4w2 : 4w1)
 #define LARGER(a, b) ((int<32>)(a) > (int<32>)(b) ? (a) : (b))
 #define LARGER_UNSIGNED(a, b) ((a) > (b) ? (a) : (b))
 #define SLOTS_ABOVE(slots, slot) (slots > (bit<32>)slot ? 16w1 : 16w0)
