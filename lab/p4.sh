@@ -105,6 +105,14 @@ switch_stop() {
 	switch_pid=
 }
 
+# How many rounds have been complete since it was started.
+switch_rounds() {
+	local said
+	said=$(switch_say "counter_read switch_ingress.verdicts 2")
+	[[ $said =~ \ ([0-9]+)\ packets ]] || fail "no counter: $said"
+	echo "${BASH_REMATCH[1]}"
+}
+
 switch_say() {
 	echo "$@" | hub simple_switch_CLI --thrift-port 9090 2>&1
 }
@@ -155,8 +163,8 @@ ranks_told() { # JOB COUNT SECONDS WORDS PID...
 	done
 }
 
-bits() { # JOB FIRST COUNT OPERATIONS
-	ranks "$1" "$2" "$3" "$TALLY_BUILD/tests/e2e/bits_rank" "$4" 20000 "$SEED"
+bits() { # JOB FIRST COUNT OPERATIONS [SEED]
+	ranks "$1" "$2" "$3" "$TALLY_BUILD/tests/e2e/bits_rank" "$4" 20000 "${5:-$SEED}"
 }
 
 # The hash that all ranks have.
@@ -277,10 +285,10 @@ test_jobs() {
 	again
 	bits one 0 2 50
 	first=("${pids[@]}")
-	bits two 2 2 50
+	bits two 2 2 50 "$((SEED + 1))" # other data: what went to the wrong job would be a wrong sum
 	ranks_good "${first[@]}" "${pids[@]}"
-	[ "$(hash_of one)" = "$(hash_of two)" ] || fail "two jobs of the same data differ"
-	echo "jobs: both have $(hash_of one)"
+	[ "$(hash_of one)" != "$(hash_of two)" ] || fail "two jobs of other data have the same sums"
+	echo "jobs: one has $(hash_of one), two $(hash_of two)"
 }
 
 test_killed() {
@@ -301,11 +309,13 @@ test_killed() {
 }
 
 test_restart() {
-	local i
+	local i rounds
 	again
 	for ((i = 0; i < TRIES; i++)); do
+		rounds=$(switch_rounds)
 		bits "restart$i" 0 "$WORKERS" 100000
 		sleep "$(awk -v r="$RANDOM" 'BEGIN { print 1 + r / 32768 }')"
+		(($(switch_rounds) > rounds)) || fail "the job has not begun"
 		switch_stop
 		sleep "0.$((i % 3))"
 		switch_start

@@ -25,6 +25,9 @@ PLANTS = (
     ("R-SW-15", "dense", "v1model.p4", "meta.bare = 0;", "meta.bare = meta.bare;"),
     ("halves", "dense", "dense.p4", "        meta.step = STEP_ADD;\n        EACH_BLOCK", "        EACH_BLOCK"),
     ("R-CHIP-1", "dense", "dense.p4", "missing_first, value = meta.others;", "missing_first, value = value & meta.others;"),
+    ("R-CHIP-3", "dense", "dense.p4", "(_, SAID_ONE, _, 0, SAID_ONE, _, _): goes_round(PASS_LAST);",
+     "(_, SAID_ONE, _, 0, SAID_ONE, _, _): says(SAY_HELD);"),
+    ("R-CHIP-8", "dense", "egress.p4", "hdr.tally.exponent = hdr.answer.last;", "hdr.tally.exponent = hdr.tally.child;"),
     ("R-LAT-5", "latency", "latency.p4", "if (value.lo != hdr.tally.generation) { value.hi = 0; }", ""),
     ("R-LAT-6", "latency", "latency.p4", "(SAID_ONE, WAY_UPDATE, 1): rounds_early();", ""),
     ("R-LAT-8", "latency", "egress.p4", "(SAY_HELD, _, _, _, _): short_answer", "(SAY_HELD, _, _, _, _): untagged"),
@@ -60,7 +63,8 @@ def is_right(name, program, file, old, new, packets):
 
 def main():
     packets, only = sys.argv[1], sys.argv[2:]
-    todo = [("nothing planted", program, f"{program}.p4", "", "") for program in ("dense", "latency")] + list(PLANTS)
+    todo = [("nothing planted", program, f"{program}.p4", "", "") for program in ("dense", "latency")]
+    todo += [("halves", "dense", "dense.p4", "", ""), *PLANTS]
     todo = [one for one in todo if not only or one[0] in only]
     if not todo:
         sys.exit(f"p4_planted.py: {' '.join(only)}: no such name: see PLANTS")

@@ -49,12 +49,12 @@ CONNECTION_MAX = 50 << 20  # Thrift closes a connection that has brought it 100 
 
 
 class Switch:
-    """simple_switch with this program on the network device `port`."""
+    """simple_switch with this program, ports 0 and 64 of which are the network devices `port` and `cpu`."""
 
-    def __init__(self, program, folder, port):
+    def __init__(self, program, folder, port, cpu):
         number = 9777  # its namespace is its own
         with open(os.path.join(folder, "log"), "wb") as log:
-            self.child = subprocess.Popen(["simple_switch", "-i", f"0@{port}", "--thrift-port", str(number), "-L", "off",
+            self.child = subprocess.Popen(["simple_switch", "-i", f"0@{port}", "-i", f"64@{cpu}", "--thrift-port", str(number), "-L", "off",
                                            program], stdout=log, stderr=log)
         self.folder, self.number = folder, number
         self.connect()
