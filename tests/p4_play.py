@@ -6,6 +6,7 @@ packet's slot is written to the registers if it is not what they hold, the packe
 of verdicts and the registers compared. p4c-bm2-ss and simple_switch are looked for on PATH; without them, or without
 the right to make a network namespace, this is skipped (77)."""
 import collections
+import fcntl
 import glob
 import json
 import os
@@ -340,13 +341,15 @@ def play_all(player, source):
 
 
 def compile_once(program, folder):
-    """bmv2's form of the program, in this folder; p4c takes 20 s."""
+    """bmv2's form of the program, in this folder; p4c takes a minute, so tests that run together wait for the first of them."""
     text = b"".join(open(path, "rb").read() for path in sorted(glob.glob(os.path.dirname(program) + "/*.p4")))
     compiled = os.path.join(folder, f"{os.path.basename(program)}.{zlib.crc32(text + program.encode()):08x}.{LANES}.{HALVES}.json")
-    part = f"{compiled}.{os.getpid()}"
-    if not os.path.exists(compiled):
-        subprocess.run(["p4c-bm2-ss", "--Wdisable", f"-DLANES={LANES}", f"-DHALVES={HALVES}", "-o", part, program], check=True)
-        os.rename(part, compiled)
+    part = f"{compiled}.part"
+    with open(f"{compiled}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(compiled):
+            subprocess.run(["p4c-bm2-ss", "--Wdisable", f"-DLANES={LANES}", f"-DHALVES={HALVES}", "-o", part, program], check=True)
+            os.rename(part, compiled)
     return compiled
 
 
